@@ -1,11 +1,11 @@
 """Read a CTranslate2 Whisper container as data, and rename its tensors to Hugging Face's.
 
 Container layout (version 6, little endian): u32 version, name, u32 revision, u32 count, then per tensor: name, u8 rank,
-u32 x rank shape, u8 type, u32 bytes, data. A name is u16 length (with its final NUL) and the bytes. Nothing of the package
-that carries the file is imported or run.
+u32 x rank shape, u8 type, u32 bytes, data. A name is u16 length (with its final NUL) and the bytes. Nothing of the
+package that carries the file is imported or run.
 
-Mapping (source: shared/design/house.md §8, checked against CTranslate2's own decoding): `linear_0` of self-attention is q,
-k, v stacked; of cross-attention `linear_0` is q and `linear_1` is k, v; k has no bias; the output projection is tied.
+Mapping (checked against CTranslate2's own decoding, tests/tools/decode): `linear_0` of self-attention is q, k, v
+stacked; of cross-attention `linear_0` is q and `linear_1` is k, v; k has no bias; the output projection is tied.
 """
 
 from __future__ import annotations

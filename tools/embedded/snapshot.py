@@ -1,4 +1,4 @@
-"""A CTranslate2 Whisper folder written as a complete Hugging Face snapshot (source: shared/design/house.md §8).
+"""A CTranslate2 Whisper folder written as a complete Hugging Face snapshot.
 
 `write_snapshot` needs neither torch nor the network. English-only and multilingual models are told apart by their
 vocabulary; suppress lists come from the folder's config.json, words and special tokens from its tokenizer.json.
@@ -31,9 +31,10 @@ def _write_json(path: Path, value: Any) -> None:
 
 
 def write_snapshot(source: Path, out: Path, provenance: Mapping[str, Any], container: Path | None = None) -> Path:
-    """Convert `source` (config.json, tokenizer.json, model.bin or `container`) into folder `out`; the marker comes last.
+    """Convert folder `source` (config.json, tokenizer.json, and model.bin or `container`) into folder `out`.
 
-    `provenance` goes into the marker `rehear.json` with the sha256 of every file. Raises CheckError for a broken container.
+    `provenance` goes into the marker `rehear.json`, written last, with the sha256 of every file. Raises CheckError for a
+    broken container.
     """
     out.mkdir(parents=True, exist_ok=True)
     tensors = whisper_tensors(read_container(container or source / "model.bin"))
