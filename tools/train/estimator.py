@@ -6,15 +6,15 @@ Three estimators, by name:
 
 `skill`       (r_i - mean of the other G-1) / (sample std of all G + eps), float64 (seed 000 section 5).
 `group_mean`  (r_i - mean of all G) / (sample std of all G + eps), float64 (the GRPO paper).
-`nemo_rl`     baseline and sample std both leave the row out, std from float32 moments E[x^2] - E[x]^2, divided only
-              where that std is not 0 (NeMo-RL `calculate_baseline_and_std_per_prompt` at 7ea279a; facts/nemo_rl.md 2.1).
+`nemo_rl`     baseline and sample std both leave the row out, std from float32 moments E[x^2] - E[x]^2, divided
+              only where that std is not 0 (NeMo-RL `calculate_baseline_and_std_per_prompt` at 7ea279a).
 
 Two guards, the same for all:
 
 * no contrast, no advantage: where max(r) - min(r) <= 1e-6 on the raw rewards every advantage is exactly 0;
 * no blow-up: a std below `std_floor` does not amplify. `skill` and `group_mean` divide by the floor instead;
   `nemo_rl` treats it as the 0 it nearly is and leaves the difference undivided, as it does with an exact 0. With the
-  default floor of 0.01 a group that differs by 0.0001 gets advantages of 0.01 or less, where dividing by its own std would give 1.
+  default floor of 0.01 a group that differs by 0.0001 gets advantages of 0.01 or less; by its own std it would be 1.
 """
 
 from __future__ import annotations
@@ -76,7 +76,8 @@ def nemo_rl_moments(rewards: Array, *, leave_one_out: bool = True) -> tuple[NDAr
     baseline, square = (weights @ r) / m, (weights @ (r * r)) / m
     with np.errstate(invalid="ignore", divide="ignore"):
         std = np.sqrt((square - baseline * baseline) * (m / (m - np.float32(1))))
-    return baseline, np.nan_to_num(std, nan=0.0, posinf=0.0, neginf=0.0).astype(np.float32)
+    std = np.nan_to_num(std, nan=0.0, posinf=0.0, neginf=0.0)
+    return baseline.astype(np.float32), std.astype(np.float32)
 
 
 def nemo_rl(rewards: Array, *, eps: float = EPS, std_floor: float = STD_FLOOR, leave_one_out: bool = True) -> Array:

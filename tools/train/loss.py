@@ -1,8 +1,8 @@
 """Losses over answer tokens: GSPO, GRPO, the k3 penalty, and cross-entropy. Pure maths in torch, no I/O.
 
 Shapes: `new`, `old`, `ref` are log-probs of the answer tokens `[B, T]`; `mask` `[B, T]` is 1 on the tokens of an
-answer, its stop token included, made from lengths and never from token ids (F37); `advantages` `[B]`; `weights` `[B]` is
-1 for an answer that counts and 0 for one that is dropped.
+answer, its stop token included, made from lengths and never from token ids (F37); `advantages` `[B]`; `weights` `[B]`
+is 1 for an answer that counts and 0 for one that is dropped.
 
 Both policy losses are sums over answers or tokens divided by a total that the caller may give (`total`): the loss of a
 minibatch is then exactly the sum of the losses of its chunks, however it is cut to fit the memory.

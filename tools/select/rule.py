@@ -1,0 +1,153 @@
+"""The declared rule over checkpoints: the lowest dev metric among those whose retention stays within the limit.
+
+The seed model is always a candidate and a valid outcome; ties go to the earlier one, the seed first. A candidate with a
+missing or non-finite figure is none, and is named. The test split plays no part: there is no place to hand it in.
+Source: seed 000 sections 2.3 and 6; field case F48.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from tools.errors import UsageError
+
+RULE = "lowest dev metric with retention within limit; ties: earlier; seed included"
+FIELDS = {"update", "dev", "retention", "digest"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`retention_limit` is absolute (0.01 = one point of error rate); None where no retention set exists.
+
+    `higher_is_better` only for metrics that are not error rates (accuracy, recall): retention may fall by the limit.
+    """
+
+    metric: str = "wer"
+    split: str = "dev"
+    retention_limit: float | None = 0.01
+    higher_is_better: bool = False
+
+    def __post_init__(self) -> None:
+        limit = self.retention_limit
+        if limit is not None and not (math.isfinite(limit) and limit >= 0):
+            raise UsageError(f"retention_limit is {limit}: give a finite number of 0 or more, or null")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One candidate after the rule: `why` is empty for an eligible one, else the reason it is none."""
+
+    update: int | Literal["seed"]
+    dev: float | None
+    retention: float | None
+    digest: str
+    eligible: bool
+    why: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """`update` is the chosen one ("seed" where nothing beat it); `candidates` are all, judged, in order of update."""
+
+    update: int | Literal["seed"]
+    why: str
+    digest: str
+    candidates: tuple[Judged, ...]
+    rule: Rule = field(default_factory=Rule)
+
+    @property
+    def rejected(self) -> list[dict[str, Any]]:
+        return [{"update": c.update, "why": c.why} for c in self.candidates if not c.eligible]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "rule": RULE,
+            "metric": self.rule.metric,
+            "split": self.rule.split,
+            "retention_limit": self.rule.retention_limit,
+            "selected": self.update,
+            "digest": self.digest,
+            "why": self.why,
+            "candidates": [c.to_json() for c in self.candidates],
+            "rejected": self.rejected,
+        }
+
+
+def select_checkpoint(candidates: Sequence[Mapping[str, Any]], rule: Rule | None = None) -> Selection:
+    """Apply the rule to `[{update: int | "seed" | 0, dev, retention, digest}]`.
+
+    `dev` and `retention` are the metric's values or None where missing. Raises UsageError without a seed row, with a
+    seed row that has no finite figures, with an update that comes twice, or with any other field (a test figure, say).
+    """
+    rule = rule or Rule()
+    rows = sorted((_read(c) for c in candidates), key=_order)
+    doubled = {r.update for r in rows if sum(r.update == s.update for s in rows) > 1}
+    if doubled:
+        raise UsageError(f"update {min(doubled, key=str)} is a candidate twice: give each checkpoint once")
+    if not rows or rows[0].update != "seed":
+        raise UsageError("the seed model is not among the candidates: add its row with update 'seed'")
+    seed = rows[0]
+    if why := _missing(seed, rule):
+        raise UsageError(f"the seed model's row cannot be used: {why}; evaluate the seed first")
+    judged = [_judge(row, seed, rule) for row in rows]
+    sign = -1.0 if rule.higher_is_better else 1.0
+    best = min((c for c in judged if c.eligible), key=lambda c: (sign * float(c.dev or 0.0), _order(c)))
+    return Selection(best.update, _why(best, seed, judged, rule), best.digest, tuple(judged), rule)
+
+
+def _read(row: Mapping[str, Any]) -> Judged:
+    extra = set(row) - FIELDS
+    if extra:
+        raise UsageError(
+            f"candidate {row.get('update')} carries {sorted(extra)}: the rule takes {sorted(FIELDS)} alone"
+        )
+    update = row.get("update")
+    if update in (0, "seed") and not isinstance(update, bool):
+        return Judged("seed", row.get("dev"), row.get("retention"), str(row.get("digest") or ""), True)
+    if not isinstance(update, int) or isinstance(update, bool) or update < 0:
+        raise UsageError(f"candidate update {update!r} is neither 'seed' nor a whole number of 1 or more")
+    return Judged(update, row.get("dev"), row.get("retention"), str(row.get("digest") or ""), True)
+
+
+def _order(row: Judged) -> int:
+    return 0 if row.update == "seed" else row.update
+
+
+def _finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _missing(row: Judged, rule: Rule) -> str:
+    if not _finite(row.dev):
+        return f"{rule.split} {rule.metric} is {'missing' if row.dev is None else row.dev}"
+    if rule.retention_limit is not None and not _finite(row.retention):
+        return f"retention {rule.metric} is {'missing' if row.retention is None else row.retention}"
+    return ""
+
+
+def _judge(row: Judged, seed: Judged, rule: Rule) -> Judged:
+    why = _missing(row, rule)
+    if not why and rule.retention_limit is not None and row.retention is not None and seed.retention is not None:
+        loss = (seed.retention - row.retention) if rule.higher_is_better else (row.retention - seed.retention)
+        if loss > rule.retention_limit + 1e-12:
+            bound = seed.retention + (-1 if rule.higher_is_better else 1) * rule.retention_limit
+            why = f"retention {rule.metric} {row.retention:.4f} is beyond the limit of {bound:.4f}"
+    return Judged(row.update, row.dev, row.retention, row.digest, not why, why)
+
+
+def _why(best: Judged, seed: Judged, judged: Sequence[Judged], rule: Rule) -> str:
+    others = [c for c in judged if c.update != "seed"]
+    if best.update == "seed":
+        if not others:
+            return "there is no checkpoint to choose from: the seed model stays"
+        if not any(c.eligible for c in others):
+            return f"none of {len(others)} checkpoints is a candidate: the seed model stays"
+        return f"no checkpoint has a better {rule.split} {rule.metric} than the seed model's {seed.dev:.4f}"
+    within = "" if rule.retention_limit is None else f", retention {best.retention:.4f} against {seed.retention:.4f}"
+    return f"best {rule.split} {rule.metric} {best.dev:.4f} (seed {seed.dev:.4f}){within}"

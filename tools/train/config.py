@@ -1,0 +1,148 @@
+"""The settings of a local GSPO run: every field typed, a sentence each, read from a preset file.
+
+A preset is a flat YAML mapping; an unknown key, a wrong type or a value out of range is a UsageError that names it. The
+resolved settings (defaults included) go into `runs/<id>/config.json`; their digest identifies the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from tools.errors import UsageError
+
+
+class GspoConfig(BaseModel):
+    """Everything that decides what a run computes. Two runs of one config, pool, seed model and prompts are equal."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+
+    preset: str = Field("", description="Name of the preset these settings came from.")
+    method: Literal["gspo", "grpo"] = Field("gspo", description="One clipped ratio an answer (gspo) or a token (grpo).")
+    updates: int = Field(60, ge=1, description="Updates of the policy; each samples anew.")
+    groups: int = Field(10, ge=1, description="Groups with contrast (clips) trained in an update.")
+    answers: int = Field(8, ge=2, description="Answers sampled a clip.")
+    offer_factor: int = Field(2, ge=1, description="At most this many times `groups` clips are sampled in an update.")
+    temperature: float = Field(0.8, gt=0, le=2, description="Sampling temperature; the ratio uses the same one.")
+    answer_limit: int = Field(64, ge=1, description="Most tokens of an answer, stop token included.")
+    truncated: Literal["drop", "keep"] = Field(
+        "drop", description="Answers cut at the limit: left out of their group by id, or kept as they are."
+    )
+    estimator: Literal["skill", "nemo_rl", "group_mean"] = Field("skill", description="How advantages are computed.")
+    std_floor: float = Field(0.01, ge=0, description="Reward std below which a group's advantages are not amplified.")
+    clip_low: float = Field(0.2, gt=0, lt=1, description="The ratio is clipped below 1 - this.")
+    clip_high: float = Field(0.28, gt=0, description="The ratio is clipped above 1 + this.")
+    kl_weight: float = Field(0.0, ge=0, description="Weight of the per-token k3 penalty to the seed model; 0 is none.")
+    kl_every: int = Field(5, ge=0, description="Measure KL to the seed model every so many updates; 0 is never.")
+    optimiser_steps: int = Field(
+        2, ge=1, description="Minibatches (optimiser steps) an update's groups are split into."
+    )
+    passes: int = Field(1, ge=1, description="How often an update's groups are gone through.")
+    old_logprobs: Literal["sampled", "recomputed"] = Field(
+        "sampled",
+        description="The ratio's denominator: log-probs stored while sampling, or computed again before step 1.",
+    )
+    lr: float = Field(2e-5, gt=0, description="Learning rate after the warm-up; constant from there.")
+    warmup_updates: int = Field(5, ge=0, description="Updates of linear warm-up.")
+    weight_decay: float = Field(0.0, ge=0, description="AdamW's decoupled weight decay.")
+    beta1: float = Field(0.9, ge=0, lt=1, description="AdamW's first moment decay.")
+    beta2: float = Field(0.999, ge=0, lt=1, description="AdamW's second moment decay.")
+    adam_eps: float = Field(1e-8, gt=0, description="AdamW's epsilon.")
+    grad_clip: float = Field(1.0, gt=0, description="Gradients are scaled down to this global norm.")
+    surface: Literal["decoder", "all"] | tuple[str, ...] = Field(
+        "decoder", description="What trains: the decoder, everything, or an explicit list of tensor names."
+    )
+    freeze: tuple[str, ...] = Field(
+        ("embed_positions",), description="Tensors of the surface whose name contains one of these stay frozen."
+    )
+    surface_tensors: int | None = Field(None, ge=1, description="Asserted count of trainable tensors, where given.")
+    surface_scalars: int | None = Field(None, ge=1, description="Asserted count of trainable scalars, where given.")
+    chunk_clips: int = Field(5, ge=1, description="Clips in one forward and backward; smaller needs less memory.")
+    checkpoint_every: int = Field(10, ge=1, description="Updates between checkpoints, each one evaluated.")
+    keep_resumable: int = Field(2, ge=1, description="Newest checkpoints that keep their optimiser state.")
+    flat_updates: int = Field(3, ge=1, description="Stop after so many updates in a row without any contrast.")
+    kl_max: float | None = Field(0.5, gt=0, description="Trust region: stop above this mean KL a token to the seed.")
+    ratio_p99_max: float | None = Field(2.0, gt=1, description="Trust region: stop above this 99th percentile ratio.")
+    empty_share_max: float | None = Field(0.3, gt=0, le=1, description="Trust region: stop above this empty share.")
+    length_ratio_min: float = Field(0.5, ge=0, description="Trust region: stop below this answer/reference length.")
+    length_ratio_max: float = Field(1.5, gt=0, description="Trust region: stop above this answer/reference length.")
+    random_seed: int = Field(0, ge=0, description="Seeds the order of the clips and every answer.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> GspoConfig:
+        if self.optimiser_steps > self.groups:
+            raise ValueError(f"optimiser_steps {self.optimiser_steps} is more than groups {self.groups}")
+        if self.length_ratio_min >= self.length_ratio_max:
+            raise ValueError("length_ratio_min must be below length_ratio_max")
+        return self
+
+    @property
+    def digest(self) -> str:
+        """sha256 over the canonical JSON of all settings but `preset`, which is only a name."""
+        body = self.model_dump(mode="json", exclude={"preset"})
+        return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps of an update that retains all its groups."""
+        return self.optimiser_steps * self.passes
+
+    def learning_rate(self, update: int) -> float:
+        """Learning rate of update `update` (from 1): linear over `warmup_updates`, then constant."""
+        return self.lr * min(1.0, update / self.warmup_updates) if self.warmup_updates else self.lr
+
+    def exposure(self, pool: int | None = None) -> dict[str, int | float]:
+        """What the run shows the model, before it starts (seed 000 section 4).
+
+        `pool` is the number of training clips; with it, how many times round them the presentations go at least
+        (every group retained) and at most (every offer used).
+        """
+        presented = self.updates * self.groups
+        offered = presented * self.offer_factor
+        out: dict[str, int | float] = {
+            "updates": self.updates,
+            "groups": presented,
+            "answers": presented * self.answers,
+            "sampled_groups_worst": offered,
+            "sampled_answers_worst": offered * self.answers,
+            "optimiser_steps": self.updates * self.steps,
+            "checkpoints": -(-self.updates // self.checkpoint_every),
+        }
+        if pool:
+            out |= {"pool": pool, "epochs": presented / pool, "epochs_worst": offered / pool}
+        return out
+
+
+def load_config(path: Path, **overrides: Any) -> GspoConfig:
+    """Read a preset file; `overrides` replace its values. Raises UsageError naming the file and the key."""
+    try:
+        body = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise UsageError(f"preset {path} cannot be read: {error}") from error
+    if not isinstance(body, dict):
+        raise UsageError(f"preset {path} is not a mapping of settings to values")
+    return make_config({"preset": path.stem, **body, **overrides}, where=f"preset {path}")
+
+
+def make_config(values: dict[str, Any], where: str = "training settings") -> GspoConfig:
+    """Settings from a mapping; raises UsageError with one sentence that names every bad key."""
+    try:
+        return GspoConfig.model_validate(values)
+    except ValidationError as error:
+        raise UsageError(f"{where}: {'; '.join(_sentence(e) for e in error.errors())}") from None
+
+
+def _sentence(error: Any) -> str:
+    key = ".".join(str(part) for part in error["loc"][:1]) or "settings"
+    if error["type"] == "extra_forbidden":
+        return f"unknown key {key!r}: use one of {', '.join(sorted(GspoConfig.model_fields))}"
+    return (
+        f"{key}: {error['msg'].removeprefix('Value error, ')} (given {error.get('input')!r})"
+        if error["loc"]
+        else (error["msg"].removeprefix("Value error, "))
+    )
