@@ -78,7 +78,7 @@ def resample(mono: Wave, native_rate: int, rate: int) -> Wave:
     return out[:want] if out.size >= want else np.pad(out, (0, want - out.size))
 
 
-def one_channel(wave: Wave, channel: int | None, path: Path | str = "") -> Wave:
+def one_channel(wave: Wave, channel: int | None = None, path: Path | str = "") -> Wave:
     """[channels, samples] -> [samples] by the rule of F10.
 
     A named channel is taken. Without one: a single channel, or the only channel with sound, is taken; channels

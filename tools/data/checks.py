@@ -130,8 +130,11 @@ def _quarantine_findings(
         out += _split_findings(split, rows_in[split], left[split], lost[split], quarantined, options)
     over = [q for q in quarantined if q.kind == "window"]
     if over:
-        worst = over[0].reason.removeprefix("longer than the model's window: ")
-        text = f"{len(over)} clip(s) over {options.max_duration_s:.1f} s left out of every split alike (first: {worst})"
+        longest = max(float(q.reason.split(": ")[1].split(" s")[0]) for q in over)
+        text = (
+            f"{len(over)} clip(s) over {options.max_duration_s:.1f} s (longest {longest:.2f} s): "
+            "left out of every split alike"
+        )
         out.append(Finding("over_window", WARN, text, tuple(map(RowRef.of, over))))
     return out
 
@@ -142,11 +145,12 @@ def _split_findings(
     rows = tuple(RowRef.of(q) for q in quarantined if q.split == split and q.counts)
     named = split or "the manifest"
     out = []
+    why = next((q.reason for q in quarantined if q.split == split), "")
     missing = sum(1 for q in quarantined if q.split == split and q.kind in {"reference", "label"})
     if missing == rows_in:
         out.append(Finding("no_references", BLOCK, f"{named}: all {rows_in} rows lack their reference", rows))
     elif kept == 0:
-        out.append(Finding("empty_split", BLOCK, f"{named}: none of its {rows_in} rows can be used", rows))
+        out.append(Finding("empty_split", BLOCK, f"{named}: none of its {rows_in} rows can be used ({why})", rows))
     if lost:
         limit = quarantine_limit(split, options)
         severity = BLOCK if lost > limit * rows_in else WARN

@@ -1,0 +1,236 @@
+"""The data checks on the field cases F01, F03, F04, F05, F07, F09-F11, F14, F34, F35."""
+
+import json
+import shutil
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from tools.data.checks import check_manifests, check_paths, leaks
+from tools.data.setchecks import overlapping
+from tools.errors import CheckError, UsageError
+from tools.rows import Clip
+
+
+def found(report, check):
+    return [finding for finding in report.findings if finding.check == check]
+
+
+@pytest.mark.speech
+def test_f01_same_audio_under_another_name(tmp_path, shared_speech, manifest):
+    for folder, name in (("train", "a.wav"), ("test", "zz.wav")):
+        (tmp_path / folder).mkdir()
+        shutil.copy(shared_speech / "read/cards/001.wav", tmp_path / folder / name)
+    train = manifest(tmp_path / "train.jsonl", [{"id": "tr1", "audio": "train/a.wav", "text": "hello"}])
+    test = manifest(tmp_path / "test.jsonl", [{"id": "te1", "audio": "test/zz.wav", "text": "hello there"}])
+    report = check_manifests({"train": train, "test": test})
+    (leak,) = found(report, "audio_shared")
+    assert leak.severity == "block" and not report.ok
+    digest = report.kept[0].audio_sha256
+    for part in ("tr1", "te1", "train/a.wav", "test/zz.wav", digest[:16], "'hello'", "'hello there'"):
+        assert part in leak.text
+    assert [row.id for row in leak.rows] == ["tr1", "te1"]
+    assert set(leaks(report).drop) == {(str(train), 1)}
+
+
+def test_f01_a_duplicate_inside_a_split_warns(tmp_path, tone, manifest):
+    tone(tmp_path / "a.wav", 1)
+    shutil.copy(tmp_path / "a.wav", tmp_path / "b.wav")
+    rows = [{"id": n, "audio": f"{n}.wav", "text": "x y", "lang": "en", "speaker": "s"} for n in "ab"]
+    report = check_paths([manifest(tmp_path / "train.jsonl", rows)])
+    (twice,) = found(report, "audio_duplicate")
+    assert twice.severity == "warn" and "2 rows" in twice.text and report.ok
+
+
+@pytest.mark.speech
+def test_f03_intervals_are_half_open(tmp_path, shared_speech, manifest):
+    audio = str(shared_speech / "same_audio/michaelandsickmichael.wav")
+    row = {"audio": audio, "duration": 5.0, "text": "x", "channel": 0}
+    train = manifest(tmp_path / "train.jsonl", [{**row, "id": "tr", "offset": 10.0}])
+    test = [{**row, "id": "te", "offset": 14.9}, {**row, "id": "control", "offset": 15.0}]
+    report = check_manifests({"train": train, "test": manifest(tmp_path / "test.jsonl", test)})
+    (overlap,) = found(report, "interval_overlap")
+    assert "overlap by 0.100 s" in overlap.text and [r.id for r in overlap.rows] == ["tr", "te"]
+
+
+def test_f03_two_channels_do_not_overlap():
+    a = Clip("a", Path("r.wav"), offset_s=10.0, duration_s=5.0, channel=0)
+    b = replace(a, id="b", offset_s=14.9)
+    assert [round(seconds, 6) for _, _, seconds in overlapping([b, a])] == [0.1]
+    assert list(overlapping([a, replace(b, channel=1)])) == []
+    assert len(list(overlapping([a, replace(b, channel=None)]))) == 1
+    assert list(overlapping([a, replace(b, offset_s=15.0)])) == []
+
+
+@pytest.mark.speech
+def test_f04_one_speaker_on_both_sides(tmp_path, shared_speech, manifest):
+    rows = [json.loads(line) for line in (shared_speech / "digits/manifest.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["audio_filepath"] = str(shared_speech / "digits" / row["audio_filepath"])
+    by_split = {"test": [r for r in rows if r["take"] < 5], "train": [r for r in rows if r["take"] >= 5]}
+    paths = {split: manifest(tmp_path / f"{split}.jsonl", part) for split, part in by_split.items()}
+    report = check_manifests(paths)
+    (shared,) = found(report, "speaker_shared")
+    assert shared.severity == "block" and "4 of 4 speaker(s)" in shared.text and "test (200 rows)" in shared.text
+    without = {s: [{k: v for k, v in r.items() if k != "speaker"} for r in part] for s, part in by_split.items()}
+    paths = {split: manifest(tmp_path / f"{split}.jsonl", part) for split, part in without.items()}
+    report = check_manifests(paths)
+    (missing,) = found(report, "speaker_missing")
+    assert missing.severity == "warn" and "2000 rows of 2000 without speaker" in missing.text
+    assert "cannot be certified" in missing.text and not found(report, "speaker_shared")
+    for row in by_split["test"][:3]:
+        row["speaker"] = ""
+    report = check_paths([manifest(tmp_path / "test.jsonl", by_split["test"])])
+    assert "3 rows of 200" in found(report, "speaker_missing")[0].text
+
+
+def test_f05_shared_sentences_are_their_own_number(tmp_path, tone, manifest):
+    rows = {"train": [], "test": []}
+    for i in range(20):
+        for split in rows:
+            text = f"Sentence {i}!" if split == "train" else (f"sentence {i}" if i < 10 else f"other {i}")
+            audio = str(tone(tmp_path / split / f"{i}.wav", i + 100 * (split == "test"), 0.2))
+            rows[split].append({"id": f"{split}{i}", "audio": audio, "text": text, "speaker": f"{split}{i}"})
+    report = check_manifests({s: manifest(tmp_path / f"{s}.jsonl", r) for s, r in rows.items()})
+    (shared,) = found(report, "sentence_shared")
+    assert shared.severity == "warn" and "10 of 20 sentences of test (10 of 20 rows, 50.00%)" in shared.text
+    assert report.ok
+
+
+def test_f07_paths_resolve_against_the_manifest(tmp_path, tone, manifest, monkeypatch):
+    nfc, nfd = "é.wav", unicodedata.normalize("NFD", "é.wav")
+    for i, path in enumerate(["x/m/a.wav", "x/b.wav", f"x/m/{nfd}", "x/m/my file, (1).wav"]):
+        tone(tmp_path / path, i)
+    audio = ["a.wav", "../b.wav", "/content/c.wav", nfc, "my file, (1).wav"]
+    path = manifest(tmp_path / "x/m/m.jsonl", [{"id": str(i), "audio": a, "text": "t"} for i, a in enumerate(audio)])
+    monkeypatch.chdir(tmp_path)
+    report = check_paths([path])
+    assert [clip.id for clip in report.kept] == ["0", "1", "4"]
+    assert [(q.row, q.id) for q in report.quarantined] == [(3, "2"), (4, "3")]
+    assert "/content/c.wav" in report.quarantined[0].reason
+    assert f"Unicode form NFD: {tmp_path}/x/m/{nfd}" in report.quarantined[1].reason
+    (lost,) = found(report, "quarantine")
+    assert lost.severity == "block" and "2 of 5 rows set aside" in lost.text and "not done" in lost.text
+
+
+@pytest.mark.speech
+def test_f09_f11_bad_files_do_not_sink_the_others(tmp_path, shared_speech, tone, manifest):
+    awkward = shared_speech / "awkward"
+    soundfile.write(tmp_path / "silent.wav", np.zeros(16000), 16000)
+    wild = np.array([np.nan, np.inf, 1e29] * 1000, dtype=np.float32)
+    soundfile.write(tmp_path / "wild.wav", wild, 16000, subtype="FLOAT")
+    bad = [awkward / "empty.mp3", awkward / "null.wav", tmp_path / "silent.wav", tmp_path / "wild.wav"]
+    bad.append(awkward / "onehz.wav")
+    good = [tone(tmp_path / f"g{i}.wav", i, 0.2) for i in range(100)]
+    audio = [*good[:16], *bad, *good[16:]]
+    rows = [
+        {"id": f"r{i}", "audio": str(a), "text": "hello", "speaker": "s", "lang": "en"} for i, a in enumerate(audio)
+    ]
+    path = manifest(tmp_path / "train.jsonl", rows)
+    report = check_manifests({"train": path})
+    assert (report.rows_in, len(report.kept)) == (105, 100)
+    assert [q.row for q in report.quarantined] == [17, 18, 19, 20, 21]
+    assert [q.kind for q in report.quarantined] == ["empty", "empty", "silent", "nan", "rate"]
+    assert report.ok and found(report, "quarantine")[0].severity == "warn"
+    assert not check_manifests({"dev": path}).ok  # dev may lose none
+    six = ["bad.wav", "awful.wav", "evil.wav", "null.wav"]
+    rows = [{"id": n, "audio": str(awkward / n), "text": "a"} for n in six]
+    for name in ("cold_corpus_24bit.wav", "cold_corpus_32bit_float.wav"):
+        rows.append({"id": name, "audio": str(shared_speech / "same_audio" / name), "text": "a"})
+    report = check_paths([manifest(tmp_path / "six.jsonl", rows)])
+    assert [q.kind for q in report.quarantined] == ["unreadable", "rate", "unreadable", "empty"]
+    assert [round(clip.duration_s, 2) for clip in report.kept] == [25.72, 25.72]
+
+
+def test_f11_silence_with_an_empty_reference_is_kept(tmp_path, manifest):
+    soundfile.write(tmp_path / "silent.wav", np.zeros(16000), 16000)
+    path = manifest(tmp_path / "m.jsonl", [{"id": "a", "audio": "silent.wav", "text": ""}])
+    assert [clip.text for clip in check_paths([path]).kept] == [""]
+
+
+def test_f14_bytes(tmp_path, tone):
+    for name in "abc":
+        tone(tmp_path / f"{name}.wav", ord(name), 0.2)
+    rows = [
+        b'\xef\xbb\xbf{"id":"a","audio":"a.wav","text":"good\xc2\xa0morning"}\r\n',
+        b'{"id":"b","audio":"b.wav","text":"a\xe2\x80\xa8b"}\r\n',
+        b'{"id":"c","audio":"c.wav","text":"it\x92s"}\r\n',
+    ]
+    (tmp_path / "m.jsonl").write_bytes(b"".join(rows))
+    report = check_paths([tmp_path / "m.jsonl"])
+    assert [(clip.row, clip.text) for clip in report.kept] == [(1, "good\u00a0morning"), (2, "a\u2028b")]
+    byte = len(rows[0]) + len(rows[1]) + rows[2].index(b"\x92")
+    (encoding,) = found(report, "encoding")
+    assert encoding.severity == "block" and f"byte {byte} (line 3)" in encoding.text
+
+
+def test_f34_language_names(tmp_path, tone, manifest):
+    rows = []
+    for i in range(20):
+        tone(tmp_path / f"{i}.wav", i, 0.2)
+        lang = [None, "de", "DE", "german", "<|de|>", "de-AT", "deu"][i % 7 if i else 0]
+        rows.append({"id": f"r{i}", "audio": f"{i}.wav", "text": "guten Tag", "lang": lang or ("de" if i else None)})
+    path = manifest(tmp_path / "m.jsonl", rows)
+    report = check_paths([path])
+    assert {clip.lang for clip in report.kept} == {"de", None}
+    (missing,) = found(report, "language_missing")
+    assert [row.id for row in missing.rows] == ["r0"]
+    declared = check_paths([path], languages=["German"])
+    assert {clip.lang for clip in declared.kept} == {"de"}
+    rows[3]["lang"], rows[4]["text"] = "klingonese", "добрый день"
+    report = check_paths([manifest(tmp_path / "m.jsonl", rows)])
+    assert found(report, "language")[0].severity == "block" and "'klingonese'" in found(report, "language")[0].text
+    assert [row.id for row in found(report, "script")[0].rows] == ["r4"]
+
+
+def test_f35_longer_than_the_window(tmp_path, tone, manifest):
+    lengths = {"a": 45.0, "b": 30.0, "c": 30.01, "d": 1.0}
+    for i, (name, seconds) in enumerate(lengths.items()):
+        tone(tmp_path / f"{name}.wav", i, seconds, 8000)
+    rows = [{"id": n, "audio": f"{n}.wav", "text": "w " * 90, "speaker": n} for n in lengths]
+    paths = {s: manifest(tmp_path / f"{s}.jsonl", r) for s, r in (("train", rows[:2]), ("dev", rows[2:]))}
+    report = check_manifests(paths)
+    assert [clip.id for clip in report.kept] == ["b", "d"]
+    (over,) = found(report, "over_window")
+    assert over.text.startswith("2 clip(s) over 30.0 s (longest 45.00 s)") and report.ok
+
+
+def test_bad_input_gets_one_sentence(tmp_path, tone, manifest):
+    with pytest.raises(UsageError, match="manifest not found"):
+        check_manifests({"train": tmp_path / "none.jsonl"})
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(CheckError, match="the dev split is empty"):
+        check_manifests({"dev": tmp_path / "empty.jsonl"})
+    tone(tmp_path / "a.wav")
+    path = manifest(tmp_path / "m.jsonl", [{"id": "a", "audio": "a.wav"}])
+    with pytest.raises(CheckError, match="all 1 rows lack their reference"):
+        check_manifests({"train": path})
+    report = check_paths([path])
+    assert not report.ok and report.to_json()["quarantined"][0]["id"] == "a"
+
+
+def test_the_json_form(tmp_path, tone, manifest):
+    tone(tmp_path / "a.wav")
+    rows = [{"audio": "a.wav", "text": "x", "offset": 0.25}, {"audio": "gone.wav", "text": "x"}]
+    out = check_paths([manifest(tmp_path / "m.jsonl", rows)]).to_json()
+    assert out["rows_in"] == 2 and out["kept"] == 1
+    assert out["quarantined"][0] | {"reason": ""} == {
+        "manifest": str(tmp_path / "m.jsonl"),
+        "row": 2,
+        "id": "gone.wav#0.0",
+        "reason": "",
+    }
+    assert all(set(f) == {"check", "severity", "text", "rows"} for f in out["findings"])
+    assert json.dumps(out)
+
+
+def test_dev_and_test_leaking_into_each_other_is_told(tmp_path, tone, manifest):
+    tone(tmp_path / "a.wav")
+    row = {"audio": str(tmp_path / "a.wav"), "text": "x"}
+    paths = {s: manifest(tmp_path / f"{s}.jsonl", [{**row, "id": s}]) for s in ("train", "dev", "test")}
+    result = leaks(check_manifests(paths))
+    assert [f.check for f in result.dev_test] == ["audio_shared"] and len(result.drop) == 1
