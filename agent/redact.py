@@ -1,6 +1,6 @@
-"""Secrets never reach the ledger, plan, logs or report: known shapes, and the values of secret-looking environment names.
+"""Secrets never reach ledger, plan, logs or report: known shapes, and the values of secret-looking environment names.
 
-`redact` works on text and on JSON values; what it takes out becomes `[redacted]`. Digests (64 hex digits) are left alone.
+`redact` works on text and on JSON values; what it takes out becomes `[redacted]`. Digests are left alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 MARK = "[redacted]"
 
-_NAME = r"(?:[A-Za-z0-9_.-]*(?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth[_-]?key)s?)"
+_WORDS = r"token|secret|passw(?:or)?d|passphrase|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth[_-]?key"
+_NAME = rf"(?:[A-Za-z0-9_.-]*(?:{_WORDS})s?)"
 _SECRET_NAME = re.compile(rf"^{_NAME}$", re.IGNORECASE)
 # Names that look secret and are not: counts of tokens, keyword lists, limits.
 _PLAIN_NAME = re.compile(r"(?:^|_)(?:max|min|num|n|tokens|token_ids?|count|limit)(?:_|$)|tokenizer", re.IGNORECASE)
@@ -44,7 +45,8 @@ _LED = [  # (pattern, what stays): the secret follows something that gives it aw
     (re.compile(r"(\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE), rf"\1{MARK}"),
     (
         re.compile(
-            rf"(?<![A-Za-z0-9])({_NAME}[\"']?\s*[=:]\s*[\"']?)(?!\[redacted\])[^\s\"'&,;}}]{{6,}}", re.IGNORECASE
+            rf"(?<![A-Za-z0-9])({_NAME}[\"']?\s*[=:]\s*[\"']?)(?!\[redacted\]|[0-9.]+\b)[^\s\"'&,;}}]{{6,}}",
+            re.IGNORECASE,
         ),
         rf"\1{MARK}",
     ),
@@ -95,7 +97,7 @@ def redact(value: T, environ: Mapping[str, str] | None = None) -> T:
 
 
 class RedactingFilter(logging.Filter):
-    """A logging filter: put on every handler, so that no message or traceback carries a secret to a file or the screen."""
+    """A logging filter for every handler: no message or traceback carries a secret to a file or the screen."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg, record.args = redact(record.getMessage()), ()

@@ -253,8 +253,8 @@ class Ledger:
     ) -> Record:
         """Write one record and force it to disk. Secrets of known shapes are cut out of the payload first.
 
-        Raises UsageError for a payload that does not fit its kind, for a full or read-only disk; CheckError when someone
-        else wrote to the file.
+        Raises UsageError for a payload that does not fit its kind, for a full or read-only disk; CheckError when
+        someone else wrote to the file.
         """
         self._usable()
         clean = check_payload(kind, redact(dict(payload)))

@@ -32,7 +32,7 @@ class Step(Payload):
 
 
 class Plan(Payload):
-    """The first record of a work directory: whose wish, which code, which machine."""
+    """What is to be done: whose wish, which code, which machine. `brief` is complete, assumptions included."""
 
     brief_sha256: Sha
     brief: dict[str, Any]
@@ -72,7 +72,7 @@ class Split(Payload):
 
 
 class DataCheck(Payload):
-    """`near_checked` true: near copies (re-encoded, louder, cut) were looked for and dropped, not only equal samples."""
+    """`near_checked` true: near copies (re-encoded, louder, cut) were looked for, not only equal samples."""
 
     rows_in: int
     kept: int
