@@ -1,0 +1,7 @@
+"""Rewards by name, and the audit that a reward must pass before it is used."""
+
+from __future__ import annotations
+
+from tools.reward.make import NAMES, Reward, make_reward, on_grid
+
+__all__ = ["NAMES", "Reward", "make_reward", "on_grid"]

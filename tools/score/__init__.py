@@ -1,0 +1,8 @@
+"""Scoring of transcripts and labels, and the paired comparison of two systems."""
+
+from __future__ import annotations
+
+from tools.score.compare import Comparison, compare_rows
+from tools.score.transcripts import TranscriptScore, score_by, score_pairs, score_rows
+
+__all__ = ["Comparison", "TranscriptScore", "compare_rows", "score_by", "score_pairs", "score_rows"]

@@ -1,0 +1,108 @@
+"""Rewards by name, checked before anything starts: an unknown name or a bad weight never surfaces in mid-training."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tools.errors import UsageError
+from tools.reward import labels, transcripts
+from tools.text.profile import Profile
+
+VERSION = "1"
+NAMES = ("cer", "wer", "blend", "keyword", "label_exact")
+GRID = 512
+
+
+@dataclass(frozen=True)
+class Reward:
+    """`reward(hyp, ref, lang=None) -> float | None`; None where no fair reward exists (it never reaches a trainer).
+
+    `kind` is "transcript" or "label". `digest` covers name, version, options and the profile's digest.
+    """
+
+    name: str
+    profile: Profile
+    options: Mapping[str, Any]
+    kind: str
+    digest: str
+    function: Callable[[str, str, str | None], float | None] = field(repr=False, compare=False)
+
+    def __call__(self, hyp: str, ref: str, lang: str | None = None) -> float | None:
+        return self.function(hyp, ref, lang)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "digest": self.digest,
+            "options": dict(self.options),
+            "profile": self.profile.to_json(),
+        }
+
+
+def make_reward(
+    name: str,
+    profile: Profile,
+    *,
+    weights: Mapping[str, float] | None = None,
+    keywords: Sequence[str] | None = None,
+    keyword_weight: float = 0.5,
+) -> Reward:
+    """The reward `name`: cer (default of the skill, -min(CER, 2)), wer, blend, keyword, label_exact.
+
+    Raises UsageError for an unknown name, for options that do not belong to it, and for weights that cannot be used.
+    """
+    if name not in NAMES:
+        raise UsageError(f"There is no reward {name!r}: choose one of {', '.join(NAMES)}.")
+    if (weights is not None and name != "blend") or (keywords is not None and name != "keyword"):
+        raise UsageError(f"The reward {name!r} takes neither weights nor keywords that were given: drop them.")
+    options: dict[str, Any] = {}
+    if name == "blend":
+        options = {"weights": checked_weights(weights or {"cer": 0.5, "wer": 0.5})}
+        function = transcripts.blend(profile, options["weights"])
+    elif name == "keyword":
+        options = {"keywords": checked_keywords(keywords, profile), "weight": checked_positive(keyword_weight)}
+        function = transcripts.keyword(profile, options["keywords"], options["weight"])
+    else:
+        function = {"cer": transcripts.cer, "wer": transcripts.wer, "label_exact": labels.label_exact}[name](profile)
+    facts = json.dumps([name, VERSION, options, profile.digest], sort_keys=True, ensure_ascii=True)
+    digest = hashlib.sha256(facts.encode()).hexdigest()
+    return Reward(name, profile, options, "label" if name == "label_exact" else "transcript", digest, function)
+
+
+def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
+    """Weights of cer and wer, scaled to sum to one."""
+    for part, weight in weights.items():
+        if part not in ("cer", "wer"):
+            raise UsageError(f"The blend has no part {part!r}: weight cer and wer.")
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight) or weight < 0:
+            raise UsageError(f"The blend's weight of {part} is {weight!r}: give a finite number from 0.")
+    total = sum(weights.values())
+    if total <= 0:
+        raise UsageError("The blend's weights sum to zero: give at least one above zero.")
+    return {part: weights[part] / total for part in sorted(weights)}
+
+
+def checked_keywords(keywords: Sequence[str] | None, profile: Profile) -> list[str]:
+    """Keywords that are left after normalising, one at least."""
+    if isinstance(keywords, str) or not keywords:
+        raise UsageError("The reward 'keyword' needs a list of keywords: give at least one.")
+    for word in keywords:
+        if not profile.units(word):
+            raise UsageError(f"The keyword {word!r} is empty under the profile {profile.name!r}: remove it.")
+    return sorted(set(keywords))
+
+
+def checked_positive(weight: float) -> float:
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight) or weight < 0:
+        raise UsageError(f"The keyword weight is {weight!r}: give a finite number from 0.")
+    return float(weight)
+
+
+def on_grid(reward: float) -> float:
+    """The nearest multiple of 1/512, the grid that rewards lie on where they go to NeMo-RL."""
+    return round(reward * GRID) / GRID
