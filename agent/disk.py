@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -52,8 +53,8 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def write_atomic(path: Path, data: bytes | str) -> None:
-    """Write beside the file, force to disk, rename. Raises UsageError where the disk refuses."""
+def write_atomic(path: Path, data: bytes | str) -> str:
+    """Write beside the file, force to disk, rename; returns the sha256. Raises UsageError where the disk refuses."""
     raw = data.encode() if isinstance(data, str) else data
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,3 +65,4 @@ def write_atomic(path: Path, data: bytes | str) -> None:
             os.fsync(out.fileno())
         os.replace(temp, path)
         sync_folder(path.parent)
+    return hashlib.sha256(raw).hexdigest()

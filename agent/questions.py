@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agent.brief import Brief
 
-DEFAULT_PROMPTS = ["", "Thank you for calling.", "The following is a short request, spoken clearly."]
 SPACELESS = ("zh", "yue", "ja", "th", "lo", "my", "km")
 TASKS = {"asr": ["wer", "cer", "mer"], "label": ["accuracy", "macro_recall"]}
 
@@ -227,10 +226,10 @@ QUESTIONS: dict[str, Asker] = {
     "prompts": _fixed(
         "prompts",
         "Which prompts are worth comparing on dev (the empty one too)?",
-        {"type": "array", "items": {"type": "string"}, "minItems": 1},
+        {"type": "array", "items": {"type": "string"}},
         "a gain over a badly prompted model is no gain",
-        DEFAULT_PROMPTS,
-        "the empty prompt and two general ones",
+        [],
+        "three made from the training references: none, an example of style, a glossary",
     ),
     "reused_benchmark": _reused,
     "where": _fixed("where", "Where does it run?", {"enum": ["local"]}, "what is paid for", "local", "this machine"),

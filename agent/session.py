@@ -22,6 +22,7 @@ from agent.disk import write_atomic, writing
 from agent.findings import look
 from agent.history import History
 from agent.ledger.chain import Ledger
+from agent.ledger.pages import render_pages
 from agent.questions import Question
 from tools.errors import UsageError
 
@@ -152,8 +153,13 @@ class Session:
             "machine": machine.machine(),
         }
 
+    def render_pages(self) -> None:
+        """plan.md and progress.md from the ledger as it stands."""
+        render_pages(self.workdir, self.ledger.records())
+
     def commit_state(self, state: str) -> str:
-        """One commit of everything not ignored, with the ledger's count and head in its message; returns its id."""
+        """Pages rendered, then one commit of everything not ignored, the ledger's count and head in its message."""
+        self.render_pages()
         return self.history.commit(f"state {state}", self.ledger.count, self.ledger.head)
 
     # -- the brief, same or changed ---------------------------------------------------------------------------------
