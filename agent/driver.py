@@ -1,0 +1,96 @@
+"""Runs a brief through its skill: open the work directory, compile the graph, go on from the last checkpoint.
+
+Every way out ends in one final document (`agent.document`): finished, a question, the budget, a failed gate, a signal.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from agent.act import Context, Interrupted, act
+from agent.ask import open_questions
+from agent.brief import QUESTION_IDS, Brief
+from agent.document import finished_document, paused_document, stopped_document
+from agent.events import Event, Finished
+from agent.gates import GATES
+from agent.procedure import Skill, Vocabulary, load_skill
+from agent.session import Session
+from agent.steps import VERBS
+from tools.errors import UsageError
+
+SKILL = "nemotron-transcribe-rl"
+THREAD = {"configurable": {"thread_id": "run"}}
+
+
+def load(name: str = SKILL) -> Skill:
+    return load_skill(name, Vocabulary(VERBS, GATES, QUESTION_IDS))
+
+
+def run(
+    brief: Brief,
+    workdir: Path,
+    *,
+    emit: Callable[[Event], None],
+    should_stop: Callable[[], bool] = lambda: False,
+    answers: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Runs or resumes `brief` in `workdir` and returns the final document (house.md §6).
+
+    Raises RehearError when the work directory cannot be opened: in use, another brief, a broken ledger.
+    """
+    skill = load()
+    with Session.open(workdir, brief, skill=skill.name, skill_digest=skill.digest, answers=answers or {}) as session:
+        context = Context(session, skill, emit, should_stop)
+        document = _drive(context)
+    emit(Finished(document=document))
+    return document
+
+
+def _drive(context: Context) -> dict[str, Any]:
+    from langgraph.checkpoint.sqlite import SqliteSaver
+
+    from agent.graph import RECURSION_LIMIT, compile_graph
+
+    database = context.workdir / ".rehear" / "graph.sqlite"
+    with closing(sqlite3.connect(database, check_same_thread=False)) as connection:
+        graph = compile_graph(
+            context.skill.procedure,
+            lambda state: act(context, state),
+            lambda state: open_questions(context, state),
+            SqliteSaver(connection),
+        )
+        before = graph.get_state(THREAD)
+        if before.values and not before.next:
+            return finished_document(context)
+        try:
+            graph.invoke(
+                _entry(before, context.skill),
+                {**THREAD, "recursion_limit": RECURSION_LIMIT},
+                durability="sync",
+            )
+        except Interrupted:
+            return stopped_document(context)
+        after = graph.get_state(THREAD)
+        if after.next:
+            return paused_document(context, [i.value for i in after.interrupts])
+        return finished_document(context)
+
+
+def _entry(before: Any, skill: Skill) -> Any:
+    """What the graph is invoked with: a fresh start, the open question's id, or None to take up a lost step."""
+    from langgraph.types import Command
+
+    if not before.values and not before.next:
+        return {"skill": skill.digest}
+    if before.values.get("skill") != skill.digest:
+        raise UsageError(
+            f"this work directory was begun under another version of skill {skill.name} "
+            f"({before.values.get('skill', '')[:12]}, now {skill.digest[:12]}): finish it with that version, or start a new one"
+        )
+    if before.interrupts:
+        return Command(resume={i.id: {"go": True} for i in before.interrupts})
+    return None

@@ -1,0 +1,242 @@
+"""The one command table. Help and docs come from it; every command imports what it needs only when it runs.
+
+Others script against this: exit codes and final documents are those of the headless contract (house.md §6).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tools.errors import RehearError, UsageError
+
+app = typer.Typer(
+    name="rehear",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Reinforcement learning for speech recognisers, with a ledger that a stranger can audit.",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout, on every way out.")]
+Stream = Annotated[bool, typer.Option("--stream", help="One JSON event a line on stdout, the final document last.")]
+Workdir = Annotated[Path | None, typer.Option(help="Work directory (default workdirs/<name>).")]
+Finished = Annotated[Path, typer.Argument(metavar="WORKDIR", help="A work directory.")]
+
+
+@app.command()
+def demo(
+    workdir: Workdir = None,
+    seed: Annotated[int, typer.Option(help="Seeds corpus, splits and training.")] = 0,
+    json_: Json = False,
+    stream: Stream = False,
+) -> None:
+    """The main job on the embedded default: a spoken corpus in, an audited better model out."""
+    from agent.faces.runs import run_brief
+    from tools.embedded.demo import demo_brief
+
+    brief = demo_brief(seed)
+    _exit(run_brief(brief, workdir or Path("workdirs") / f"demo-{seed}", json_mode=json_, stream_mode=stream))
+
+
+@app.command()
+def run(
+    brief: Annotated[Path, typer.Argument(help="The brief (YAML): what you know, in house.md's keys.")],
+    workdir: Workdir = None,
+    budget: Annotated[str | None, typer.Option(help="Cap, such as 40cpu_minutes.")] = None,
+    answer: Annotated[list[str] | None, typer.Option(help="ID=VALUE: answers an open question. Repeatable.")] = None,
+    json_: Json = False,
+    stream: Stream = False,
+) -> None:
+    """Run or resume a brief: check, baseline, mine, train, select, evaluate, hand over."""
+    from agent.faces.runs import run_brief
+
+    _exit(run_brief(brief, workdir, budget=budget, answers=answer or [], json_mode=json_, stream_mode=stream))
+
+
+@app.command()
+def check(
+    manifests: Annotated[list[Path], typer.Argument(help="Manifests; several are splits, named by file.")],
+    json_: Json = False,
+) -> None:
+    """Check manifests: rows, audio, splits. Nothing is changed."""
+    from tools.data.checks import check_paths
+
+    report = check_paths(manifests).to_json()
+    blocked = any(f["severity"] == "block" for f in report["findings"])
+    if json_:
+        _print_json(report)
+    else:
+        _print_check(report)
+    raise typer.Exit(5 if blocked else 0)
+
+
+@app.command()
+def score(
+    hyp: Annotated[Path, typer.Argument(help="Hypotheses: JSONL, NeMo pred_text, CTM, STM or TRN.")],
+    ref: Annotated[Path, typer.Argument(help="References, keyed by the same ids.")],
+    profile: Annotated[str, typer.Option(help="Normaliser profile.")] = "basic",
+    lang: Annotated[str | None, typer.Option(help="Language code, where rows have none.")] = None,
+    json_: Json = False,
+) -> None:
+    """Score hypotheses against references, keyed by id."""
+    from tools.score.files import score_files
+
+    _show(score_files(hyp, ref, profile, lang), json_)
+
+
+@app.command()
+def compare(
+    hyp_a: Annotated[Path, typer.Argument(help="Hypotheses of A.")],
+    hyp_b: Annotated[Path, typer.Argument(help="Hypotheses of B.")],
+    ref: Annotated[Path, typer.Argument(help="References with the blocks' column.")],
+    by: Annotated[str, typer.Option(help="Blocks: speaker or recording.")] = "speaker",
+    profile: Annotated[str, typer.Option(help="Normaliser profile.")] = "basic",
+    lang: Annotated[str | None, typer.Option(help="Language code, where rows have none.")] = None,
+    json_: Json = False,
+) -> None:
+    """Compare two systems on the same rows, paired, with an interval by blocks."""
+    from tools.score.files import compare_files
+
+    _show(compare_files(hyp_a, hyp_b, ref, by=by, profile=profile, lang=lang), json_)
+
+
+@app.command()
+def audit(
+    workdir: Annotated[Path | None, typer.Argument(help="A work directory.")] = None,
+    expect_head: Annotated[str | None, typer.Option(help="HASH:COUNT that was given out at hand-over.")] = None,
+    rules: Annotated[bool, typer.Option("--rules", help="List the rules and stop.")] = False,
+    json_: Json = False,
+) -> None:
+    """Re-derive every claim of a work directory from its files."""
+    from agent.ledger.audit import RULES
+    from agent.ledger.audit import audit as audit_workdir
+
+    if rules:
+        _show({rule: text for rule, text in RULES.items()}, json_)
+        return
+    if workdir is None:
+        raise UsageError("audit needs a work directory: rehear audit WORKDIR, or rehear audit --rules")
+    report = audit_workdir(workdir, expect_head=expect_head)
+    if json_:
+        _print_json(report.to_json())
+    else:
+        print(report.to_text())
+    raise typer.Exit(0 if report.ok else 5)
+
+
+@app.command()
+def status(workdir: Finished, json_: Json = False) -> None:
+    """Where a work directory stands. Reads only; never calls a model."""
+    from agent.status import status_document
+
+    _show(status_document(workdir), json_)
+
+
+@app.command()
+def report(workdir: Finished) -> None:
+    """Render the report again from report/result.json and print its table."""
+    from tools.report import load_result, render_all, render_terminal
+
+    render_all(workdir)
+    print(render_terminal(load_result(workdir / "report" / "result.json")))
+
+
+@app.command()
+def plan(brief: Annotated[Path, typer.Argument(help="The brief (YAML).")], json_: Json = False) -> None:
+    """Say what a brief would do, and its worst case in time and cost. Starts nothing."""
+    from agent.faces.runs import load_brief
+    from agent.forecast import forecast
+
+    _show(forecast(load_brief(brief)), json_)
+
+
+@app.command()
+def skills(json_: Json = False) -> None:
+    """List the skills with their states."""
+    from agent.driver import load
+    from agent.procedure import skills_folder
+
+    names = sorted(p.parent.parent.name for p in skills_folder().glob("*/assets/procedure.yaml"))
+    _show({n: {s.id: s.title for s in load(n).procedure.states} for n in names}, json_)
+
+
+def _exit(document: dict[str, Any]) -> None:
+    raise typer.Exit(document["exit_code"])
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    print(json.dumps(document, ensure_ascii=False))
+
+
+def _show(document: dict[str, Any], json_: bool) -> None:
+    if json_:
+        _print_json(document)
+        return
+    for key, value in document.items():
+        if isinstance(value, dict):
+            print(f"{key}:")
+            for k, v in value.items():
+                print(f"  {k:<24} {_cell(v)}")
+        else:
+            print(f"{key:<24} {_cell(value)}")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    if isinstance(value, list):
+        return ", ".join(_cell(v) for v in value) or "none"
+    return "" if value is None else str(value)
+
+
+def _print_check(report: dict[str, Any]) -> None:
+    print(f"{report['rows_in']} rows in, {report['kept']} kept, {len(report['quarantined'])} quarantined")
+    for q in report["quarantined"]:
+        print(f"  {q['manifest']}:{q['row']} {q['id']}: {q['reason']}")
+    for f in report["findings"]:
+        print(f"  {f['severity']:<5} {f['check']}: {f['text']}")
+
+
+def main(argv: list[str] | None = None) -> None:
+    """The entry point. Errors of the customer's kind become one sentence and an exit code, never a traceback."""
+    args = sys.argv[1:] if argv is None else argv
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    json_mode = "--json" in args or "--stream" in args
+    try:
+        code = app(args=args, standalone_mode=False) or 0
+    except Exception as error:
+        code = _report(error, json_mode)
+    sys.exit(code)
+
+
+def _report(error: Exception, json_mode: bool) -> int:
+    """Says what went wrong on stderr, and in json mode in one document on stdout; returns the exit code."""
+    import click
+
+    from agent.document import error_document
+
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.ClickException):
+        error = UsageError(error.format_message())
+    document = error_document(error)
+    if json_mode:
+        _print_json(document)
+    if isinstance(error, RehearError):
+        print(f"rehear: {error}", file=sys.stderr)
+    else:
+        print(f"rehear: internal error: {document['error']['message']} (set REHEAR_DEBUG=1 for the traceback)", file=sys.stderr)
+        if os.environ.get("REHEAR_DEBUG"):
+            raise error
+    return int(document["exit_code"])
+
+
+if __name__ == "__main__":
+    main()

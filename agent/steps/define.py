@@ -1,0 +1,51 @@
+"""define: resolve what the brief names, see that it can be paid for at all, and write the plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from agent.act import Context
+from agent.forecast import as_rows, smallest_minutes
+from agent.presets import choose_preset, mining_plan, work_sizes
+from agent.steps.common import recogniser
+from tools.errors import BudgetError, UsageError
+
+
+def run(context: Context) -> str:
+    session = context.session
+    brief = session.brief
+    if brief.answer_to("task") == "label":
+        raise UsageError("task label needs the label procedure, which this version does not have yet: use task asr")
+    model = recogniser(context).describe()
+    _affordable(context)
+    if context.last("plan") is None:
+        steps = [{"id": s.id, "title": s.title, "does": s.does} for s in context.skill.procedure.states]
+        context.record("plan", session.plan_payload(steps))
+    context.notice(f"seed model {model['digest'][:12]}, {'multilingual' if model['multilingual'] else 'English only'}")
+    return "ready"
+
+
+def _affordable(context: Context) -> None:
+    """Raises BudgetError when not even one update with its baseline and its test fits."""
+    brief, budget = context.session.brief, context.session.budget
+    rows = count_rows(brief.manifests())
+    work = work_sizes(brief, rows, choose_preset(context.skill, brief, rows), mining_plan(context.skill))
+    least = budget.price(cpu_hours=smallest_minutes(work) / 60)
+    if budget.spent == 0 and least > budget.cap:
+        raise BudgetError(
+            f"the least that ends in a result (baseline, mining, one update, the test) may cost {least:.3g} {budget.unit} "
+            f"and the cap is {budget.cap:.3g}: raise the budget, or give fewer dev and test rows"
+        )
+    context.notice("worst case in CPU minutes: " + ", ".join(f"{k} {v:.1f}" for k, v in as_rows(work).items()))
+
+
+def count_rows(manifests: dict[str, list[Path]]) -> dict[str, int]:
+    """Rows by split, counted without opening any audio; a manifest still to be split is dealt by the default shares."""
+    from tools.data.manifest import iter_manifest
+    from tools.data.splits import FRACTIONS
+
+    rows = {split: sum(1 for path in paths for _ in iter_manifest(path)) for split, paths in manifests.items()}
+    whole = rows.pop("manifest", None)
+    if whole is not None:
+        rows.update({split: round(share * whole) for split, share in FRACTIONS.items() if split not in rows})
+    return {split: rows.get(split, 0) for split in ("train", "dev", "test", "retention")}

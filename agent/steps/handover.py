@@ -1,0 +1,56 @@
+"""handover: claims with their evidence, the report, and the ledger's head. Also the ending without training."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from agent.act import Context
+from agent.disk import write_atomic
+from agent.result import build_result
+from agent.steps.choose_run import RUN
+
+
+def run(context: Context) -> str:
+    draft = build_result(context)
+    _claim(context, draft)
+    publish(context, build_result(context))
+    return "done"
+
+
+def publish(context: Context, result: dict[str, Any]) -> None:
+    """Writes result.json and everything rendered from it; their digests go on record."""
+    from tools.report import render_all
+
+    text = json.dumps(result, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+    digest = hashlib.sha256(text.encode()).hexdigest()
+
+    def do() -> dict[str, Any]:
+        write_atomic(context.workdir / "report" / "result.json", text)
+        written = [context.workdir / "report" / "result.json", *render_all(context.workdir).values()]
+        files = {p.relative_to(context.workdir).as_posix(): p for p in written if p.is_file()}
+        return {"files": {name: hashlib.sha256(p.read_bytes()).hexdigest() for name, p in sorted(files.items())}}
+
+    context.effect("report", {"result_sha256": digest}, do)
+    context.notice(result["headline"])
+
+
+def _claim(context: Context, result: dict[str, Any]) -> None:
+    """The headline as a claim on record: its value, its interval, its evaluations and its registration."""
+    if context.last("claim", id="headline") is not None:
+        return
+    compared = result["comparison"]
+    registered = context.last("register", run_id=RUN)
+    context.record(
+        "claim",
+        {
+            "id": "headline",
+            "text": result["headline"],
+            "value": None if compared is None else compared["error_reduction"],
+            "evals": ["seed-test"] if compared is None else ["seed-test", "selected-test"],
+            "register": None if registered is None else registered.seq,
+            "interval": None if compared is None else compared["interval"],
+            "details": {"termination_reason": result["termination_reason"]},
+        },
+    )

@@ -1,0 +1,175 @@
+"""mine: sample a small stratified subset of train, count what its answers show, decide whether there is anything to learn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from agent.act import Context
+from agent.contract import contract_digest
+from agent.forecast import mine_minutes
+from agent.presets import MiningPlan, mining_plan
+from agent.steps.common import clips_of, contract, profile_of, recogniser, spending, work_of, write_text
+from tools.errors import CheckError
+from tools.rows import Answer, Clip, Group
+
+if TYPE_CHECKING:
+    from tools.mine import MiningStats, MiningVerdict, Subset
+    from tools.reward import Reward
+
+POOL = "data/pool.json"
+
+
+def run(context: Context) -> str:
+    with spending(context, "mine", mine_minutes(work_of(context))):
+        _order_of_reward(context)
+        first = _mine(context, "mine-1", exclude=set())
+        if not first.verdict.learn and first.verdict.reason in ("too_little_contrast", "all_right", "all_wrong"):
+            context.notice(f"{first.verdict.text()} Sampling one other subset before giving up.")
+            second = _mine(context, "mine-2", exclude={g.clip_id for g in first.groups})
+            if second is not None:
+                first = second if second.verdict.learn else first
+    return _decide(context, first)
+
+
+class Mined:
+    """One mined subset: its groups, statistics and verdict."""
+
+    def __init__(self, name: str, subset: Subset, groups: list[Group], context: Context) -> None:
+        from tools.mine import doubtful_references, mining_stats, select_contrast, verdict
+
+        errors = _errors(context)
+        seed = contract(context)["random_seed"]
+        self.name, self.subset, self.groups = name, subset, groups
+        self.stats: MiningStats = mining_stats(groups, subset.strata, errors)
+        self.doubtful = doubtful_references(groups, errors)
+        self.chosen = select_contrast(groups, subset.strata, seed=seed, doubtful=self.doubtful)
+        self.verdict: MiningVerdict = verdict(
+            self.stats, groups, doubtful=self.doubtful, selected=len(self.chosen.selected)
+        )
+
+
+def _mine(context: Context, name: str, exclude: set[str]) -> Any:
+    """Mines one subset; None when no clips are left to sample."""
+    from tools.mine import check_answers, merge_groups, mining_stats, pick_subset, strata_to_extend
+
+    plan, frozen = mining_plan(context.skill), contract(context)
+    left = [c for c in clips_of(context, "train") if c.id not in exclude]
+    if not left:
+        return None
+    subset = pick_subset(left, min(plan.clips, len(left)), frozen["random_seed"])
+    groups = _sampled(context, name, list(subset.clips), plan.answers, 0, plan)
+    check_answers(groups, plan.answers)
+    stats = mining_stats(groups, subset.strata, _errors(context))
+    ids = {clip for e in strata_to_extend(stats, plan.extend_to) for clip in e.clips}
+    if ids:
+        again = [c for c in subset.clips if c.id in ids]
+        more = _sampled(context, f"{name}-more", again, plan.extend_to - plan.answers, plan.answers, plan)
+        extra = {g.clip_id: g for g in more}
+        groups = [merge_groups(g, extra[g.clip_id]) if g.clip_id in extra else g for g in groups]
+    return Mined(name, subset, groups, context)
+
+
+def _sampled(context: Context, name: str, clips: list[Clip], n: int, first: int, plan: MiningPlan) -> list[Group]:
+    """Greedy (the first time) and n sampled answers a clip, kept in rollouts/<name>.jsonl and read back when done before."""
+    frozen = contract(context)
+    path = context.workdir / "rollouts" / f"{name}.jsonl"
+    args = {"name": name, "clips": [c.id for c in clips], "n": n, "first": first, "contract": contract_digest(frozen)}
+
+    def do() -> dict[str, Any]:
+        heard, prompt, limit = recogniser(context), frozen["prompt"]["text"], frozen["decoding"]["limit"]
+        heard.wear(None)
+        greedy = heard.greedy(clips, prompt, limit, context.progress(f"greedy {name}")) if first == 0 else []
+        sampled = heard.sample(
+            clips,
+            prompt,
+            limit,
+            n=n,
+            first=first,
+            temperature=plan.temperature,
+            seed=frozen["random_seed"],
+            progress=context.progress(f"sampling {name}"),
+        )
+        answers = [*greedy, *(a for group in sampled for a in group)]
+        path.parent.mkdir(exist_ok=True)
+        text = "".join(json.dumps(a.to_json(), ensure_ascii=False, sort_keys=True) + "\n" for a in answers)
+        return {"files": {f"rollouts/{name}.jsonl": write_text(path, text)}, "answers": len(answers)}
+
+    context.effect("sample", args, do)
+    return _groups(context, clips, [Answer.from_json(json.loads(x)) for x in path.read_text("utf-8").split("\n") if x])
+
+
+def _groups(context: Context, clips: list[Clip], answers: list[Answer]) -> list[Group]:
+    """Answers -> groups with rewards, keyed by clip id."""
+    reward = _reward(context)
+    by_clip: dict[str, list[Answer]] = {c.id: [] for c in clips}
+    greedy: dict[str, Answer] = {}
+    for a in answers:
+        if a.index < 0:
+            greedy[a.clip_id] = a
+        else:
+            by_clip[a.clip_id].append(a)
+    out = []
+    for c in clips:
+        g = greedy.get(c.id)
+        rewards = tuple(reward(a.text, c.text or "", c.lang) for a in by_clip[c.id])
+        out.append(Group(c.id, tuple(by_clip[c.id]), rewards, g, None if g is None else reward(g.text, c.text or "", c.lang)))
+    return out
+
+
+def _reward(context: Context) -> Reward:
+    from tools.reward import make_reward
+
+    return make_reward(contract(context)["reward"]["name"], profile_of(context))
+
+
+def _errors(context: Context) -> Callable[[str, str], tuple[float, float]]:
+    """(clip id, text) -> (errors, reference units) under the frozen profile."""
+    from tools.score.transcripts import score_pairs
+
+    profile = profile_of(context)
+    by_id = {c.id: c for c in clips_of(context, "train")}
+
+    def errors(clip_id: str, text: str) -> tuple[float, float]:
+        clip = by_id[clip_id]
+        score = score_pairs([clip.text or ""], [text], profile, clip.lang)
+        return score.errors, score.reference_units
+
+    return errors
+
+
+def _order_of_reward(context: Context) -> None:
+    """The reward must order bad outputs as it must, before anything is sampled with it."""
+    from tools.reward.audit import audit_reward
+
+    result = audit_reward(_reward(context))
+    if not result.ok:
+        raise CheckError(f"the reward puts bad outputs in the wrong order: {'; '.join(map(str, result.violations[:3]))}")
+    context.decide("reward", contract(context)["reward"]["name"], "orders bad outputs as it must", {"ok": True})
+
+
+def _decide(context: Context, mined: Any) -> str:
+    from tools.mine import training_pool
+
+    verdict = mined.verdict
+    pool = training_pool(clips_of(context, "train"), mined.chosen, mined.stats, mined.subset.strata)
+    details = {
+        "reason": verdict.reason,
+        "evidence": verdict.evidence,
+        "advice": verdict.advice,
+        "stats": mined.stats.to_json(),
+        "subset": mined.name,
+        "selected": len(mined.chosen.selected),
+        "extended": sum(len(g.answers) > mining_plan(context.skill).answers for g in mined.groups),
+        "doubtful": list(mined.doubtful),
+        "pool": len(pool.clips),
+        "pool_sha256": _write_pool(context, [c.id for c in pool.clips], dict(pool.excluded)),
+    }
+    context.decide("learn", verdict.learn, verdict.text(), details)
+    return "learn" if verdict.learn else "no_contrast"
+
+
+def _write_pool(context: Context, ids: list[str], excluded: dict[str, str]) -> str:
+    text = json.dumps({"clips": ids, "excluded": excluded}, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+    return write_text(context.workdir / POOL, text)
