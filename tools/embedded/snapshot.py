@@ -33,7 +33,7 @@ def _write_json(path: Path, value: Any) -> None:
 def write_snapshot(source: Path, out: Path, provenance: Mapping[str, Any], container: Path | None = None) -> Path:
     """Convert folder `source` (config.json, tokenizer.json, and model.bin or `container`) into folder `out`.
 
-    `provenance` goes into the marker `rehear.json`, written last, with the sha256 of every file. Raises CheckError for a
+    `provenance` goes into the marker `rehear.json`, written last, with the sha256 of each file. Raises CheckError for a
     broken container.
     """
     out.mkdir(parents=True, exist_ok=True)
