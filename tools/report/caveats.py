@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tools.report.schema import Result, Slice, TableRow
-from tools.report.words import amount, budget_unit, count, metric_name, percent, plain, plural, rate, signed, unit
+from tools.report.words import (
+    UNITS,
+    amount,
+    budget_unit,
+    count,
+    metric_name,
+    percent,
+    plain,
+    plural,
+    rate,
+    signed,
+    unit,
+)
 
 
 def caveats(result: Result) -> list[str]:
@@ -124,5 +136,7 @@ def _machine(result: Result) -> Iterator[str]:
 
 def units_note(result: Result) -> str:
     """What the counts count, in a line."""
+    if result.metric not in UNITS:
+        return f"The metric is {metric_name(result.metric)}."
     what = f"(insertions + deletions + substitutions) / reference {unit(result.metric)}"
-    return f"{metric_name(result.metric)} = {what}, corpus totals, never clipped"
+    return f"{metric_name(result.metric)} = {what}, corpus totals, never clipped."

@@ -105,8 +105,14 @@ def _selection(result: Result) -> Iterator[str]:
     point = next((p for p in result.curve if p.update == selected), None)
     if point is None:
         yield f"update {selected} was selected, but the curve has no such checkpoint"
-    elif not point.eligible:
+        return
+    if not point.eligible:
         yield f"update {selected} was selected, but the curve calls it not eligible"
+    for split in ("dev", "retention"):
+        row = result.row(split, "candidate")
+        value = getattr(point, split)
+        if row and _differ(value, row.rate(result.metric)):
+            yield f"the selected checkpoint's {split} is {value}, the table has {row.rate(result.metric)}"
 
 
 def _ending(result: Result) -> Iterator[str]:

@@ -307,6 +307,9 @@ def add_candidate_rows(doc: dict[str, Any], dev: int = 124, retention: int = 120
         row("dev", "candidate", dev, 640, 80, 40, "run1-u0050-dev"),
         row("retention", "candidate", retention, 480, 60, 41, "run1-u0050-retention"),
     ]
+    for point in doc["curve"]:
+        if point["update"] == doc["selection"]["selected"]:
+            point |= {"dev": dev / 640, "retention": retention / 480}
     doc["retention"] = {
         "seed": 123 / 480,
         "candidate": retention / 480,

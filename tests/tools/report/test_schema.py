@@ -83,6 +83,7 @@ CONTRADICTIONS = [
     (_edit(["retention", "candidate"], 0.2), "the table has"),
     (_edit(["retention", "delta"], 0.0), "retention delta"),
     (_edit(["retention", "within"], False), "yet within is False"),
+    (_edit(["curve", 4, "dev"], 0.11), "the selected checkpoint's dev is 0.11"),
     (_edit(["selection", "selected"], 55), "no such checkpoint"),
     (_edit(["selection", "selected"], 60), "not eligible"),
     (_edit(["selection", "selected"], "seed"), "the seed was selected"),
