@@ -58,7 +58,7 @@ class MiningVerdict:
         """One paragraph for a customer."""
         e = self.evidence
         rates = (
-            f" Greedy error {e['greedy']:.3f}, mean sample {e['mean_sample']:.3f}, best of the samples {e['oracle']:.3f}."
+            f" Greedy error {e['greedy']:.3f}, mean sample {e['mean_sample']:.3f}, best sample {e['oracle']:.3f}."
             if e.get("greedy") is not None and e.get("oracle") is not None
             else ""
         )

@@ -54,21 +54,31 @@ class GspoConfig(BaseModel):
     beta2: float = Field(0.999, ge=0, lt=1, description="AdamW's second moment decay.")
     adam_eps: float = Field(1e-8, gt=0, description="AdamW's epsilon.")
     grad_clip: float = Field(1.0, gt=0, description="Gradients are scaled down to this global norm.")
-    surface: Literal["decoder", "all"] | tuple[str, ...] = Field(
-        "decoder", description="What trains: the decoder, everything, or an explicit list of tensor names."
+    surface: str | tuple[str, ...] = Field(
+        "decoder", description="What trains: a surface the policy names (decoder, all), or a list of tensor names."
     )
     freeze: tuple[str, ...] = Field(
-        ("embed_positions",), description="Tensors of the surface whose name contains one of these stay frozen."
+        (), description="Tensors of the surface whose name contains one of these stay frozen."
     )
     surface_tensors: int | None = Field(None, ge=1, description="Asserted count of trainable tensors, where given.")
     surface_scalars: int | None = Field(None, ge=1, description="Asserted count of trainable scalars, where given.")
+    precision: Literal["float32", "bf16"] = Field(
+        "float32", description="Arithmetic of the training forward; bf16 is autocast, the trained weights stay float32."
+    )
     chunk_clips: int = Field(5, ge=1, description="Clips in one forward and backward; smaller needs less memory.")
+    sample_clips: int = Field(16, ge=1, description="Clips sampled together; smaller needs less memory.")
+    logprob_gap_max: float = Field(
+        0.05, gt=0, description="Stop if training gives a sampled token another log-prob than sampling did, by so much."
+    )
     checkpoint_every: int = Field(10, ge=1, description="Updates between checkpoints, each one evaluated.")
     keep_resumable: int = Field(2, ge=1, description="Newest checkpoints that keep their optimiser state.")
     flat_updates: int = Field(3, ge=1, description="Stop after so many updates in a row without any contrast.")
     kl_max: float | None = Field(0.5, gt=0, description="Trust region: stop above this mean KL a token to the seed.")
     ratio_p99_max: float | None = Field(2.0, gt=1, description="Trust region: stop above this 99th percentile ratio.")
     empty_share_max: float | None = Field(0.3, gt=0, le=1, description="Trust region: stop above this empty share.")
+    truncated_share_max: float | None = Field(
+        0.3, gt=0, le=1, description="Trust region: stop above this share of answers cut at the limit."
+    )
     length_ratio_min: float = Field(0.5, ge=0, description="Trust region: stop below this answer/reference length.")
     length_ratio_max: float = Field(1.5, gt=0, description="Trust region: stop above this answer/reference length.")
     random_seed: int = Field(0, ge=0, description="Seeds the order of the clips and every answer.")

@@ -1,0 +1,108 @@
+"""The folder of a run: whose it is, and how it ended."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tools.errors import UsageError
+from tools.rows import Clip
+from tools.train.config import GspoConfig
+from tools.train.rollout import Prompts, Reward
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended. The policy then holds the weights of `last_good`.
+
+    `reason`: "finished", "no_contrast" (nothing left to learn from), "trust_region", "non_finite"; `detail` says more.
+    `checkpoints`: `[{update, digest, folder}]`, those to select from. `last_good`: the update whose weights the policy
+    holds, 0 for the seed model. `gspo_claimed`: the method's ratio moved, so its clip could act at all.
+    """
+
+    run_id: str
+    attempt: int
+    reason: str
+    detail: str
+    updates: int
+    last_good: int
+    checkpoints: list[dict[str, Any]]
+    method: str
+    ratio_moved: bool
+    gspo_claimed: bool
+    distinct_clips: int
+    presentations: int
+    offered: int
+    answers: int
+    trained_sha256: str
+    frozen_sha256: str
+    seconds: float
+    cpu_s: float
+    diagnosis: list[str] = field(default_factory=list)
+    metrics_sha256: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def pool_digest(pool: Sequence[Clip]) -> str:
+    """sha256 over id, audio identity, text and language of every clip, in order of id."""
+    rows = sorted([c.id, c.audio_sha256, c.text, c.lang] for c in pool)
+    return hashlib.sha256(json.dumps(rows, ensure_ascii=True).encode()).hexdigest()
+
+
+def check_pool(pool: Sequence[Clip], config: GspoConfig) -> None:
+    if len(pool) < config.groups:
+        raise UsageError(
+            f"the training pool has {len(pool)} clips and an update needs {config.groups} groups: add clips, or lower "
+            "groups"
+        )
+    if len({c.id for c in pool}) < len(pool):
+        raise UsageError("a clip id comes twice in the training pool: ids must be unique")
+    for clip in pool:
+        if clip.text is None:
+            raise UsageError(f"clip {clip.id} has no reference text: it cannot be rewarded")
+
+
+def run_identity(
+    policy: Any, pool: Sequence[Clip], reward: Reward, config: GspoConfig, prompts: Prompts
+) -> dict[str, str]:
+    """What makes two runs the same run, as digests."""
+    ids = json.dumps(sorted([c.id, list(prompts(c))] for c in pool))
+    return {
+        "settings": config.digest,
+        "training pool": pool_digest(pool),
+        "seed model": policy.digest,
+        "reward": str(getattr(reward, "digest", getattr(reward, "__name__", ""))),
+        "prompts": hashlib.sha256(ids.encode()).hexdigest(),
+    }
+
+
+def claim_folder(run_dir: Path, config: GspoConfig, identity: Mapping[str, str]) -> None:
+    """Write config.json for a new run; refuse a folder that is another run's (F46)."""
+    path = run_dir / "config.json"
+    if path.is_file():
+        known = json.loads(path.read_text(encoding="utf-8"))["identity"]
+        other = [name for name in identity if known.get(name) != identity[name]]
+        if other:
+            raise UsageError(
+                f"{run_dir} holds a run with another {' and another '.join(other)}: resume it with its own, or start a "
+                "new run folder"
+            )
+        return
+    run_dir.mkdir(parents=True, exist_ok=True)
+    body = {
+        "v": 1,
+        "config": config.model_dump(mode="json"),
+        "config_sha256": config.digest,
+        "identity": dict(identity),
+        "exposure": config.exposure(),
+    }
+    part = path.with_suffix(".tmp")
+    part.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    os.replace(part, path)

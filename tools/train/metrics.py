@@ -1,0 +1,66 @@
+"""`metrics.jsonl`: one object an update, flushed to disk, with the attempts of a resumed run told apart."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from tools.errors import CheckError
+
+Line = dict[str, Any]
+
+
+def _read(path: Path) -> tuple[list[Line], bytes]:
+    """Whole lines, and the bytes of a torn last one."""
+    body = path.read_bytes() if path.is_file() else b""
+    whole, _, torn = body.rpartition(b"\n")
+    lines: list[Line] = []
+    for number, text in enumerate(whole.split(b"\n") if whole else [], start=1):
+        try:
+            lines.append(json.loads(text))
+        except ValueError as error:
+            raise CheckError(f"{path} line {number} is not a JSON object: the file was changed by hand") from error
+    return lines, torn
+
+
+def read_metrics(path: Path) -> list[Line]:
+    """All whole lines of a metrics file, events included; a torn last line is left out. [] where there is no file."""
+    return _read(path)[0]
+
+
+def final_view(path: Path) -> list[Line]:
+    """Each update exactly once, in order: those of a dead attempt that were repeated are left out."""
+    rows: dict[int, Line] = {}
+    for line in read_metrics(path):
+        if line.get("event") == "resume":
+            rows = {u: row for u, row in rows.items() if u <= line["from_update"]}
+        elif "event" not in line:
+            rows[line["update"]] = line
+    return [rows[u] for u in sorted(rows)]
+
+
+class MetricsFile:
+    """The single writer of a run's metrics. A torn last line is moved aside when the file is opened."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines, torn = _read(path)
+        if torn:
+            path.with_suffix(".torn").write_bytes(torn)
+            with path.open("r+b") as handle:
+                handle.truncate(path.stat().st_size - len(torn))
+        self.attempt = 1 + max((line.get("attempt", 0) for line in lines), default=0)
+
+    def append(self, line: Line) -> None:
+        """Write one line and flush it to disk. Raises CheckError for a figure that is not finite."""
+        bad = [k for k, v in line.items() if isinstance(v, float) and not math.isfinite(v)]
+        if bad:
+            raise CheckError(f"{self.path.name}: {', '.join(bad)} is not finite at update {line.get('update')}")
+        with self.path.open("ab") as handle:
+            handle.write((json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode())
+            handle.flush()
+            os.fsync(handle.fileno())

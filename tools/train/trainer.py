@@ -1,0 +1,415 @@
+"""The local GSPO trainer: sample, keep groups with contrast, step, watch, checkpoint; resumable to the bit.
+
+A run is a folder:
+
+    config.json     settings, and what the run is of: pool, seed model, reward, prompts (other ones are refused)
+    metrics.jsonl   one object an update, and the events of resumed attempts
+    checkpoints/    whole checkpoints, see `tools.train.checkpoint`
+    tensorboard/    the same figures as scalars
+
+Everything random follows from the settings' seed, the update and the clip's id, so a run that was killed and resumed
+ends in the same weights, bit for bit, on the same machine with the same number of threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tools.errors import CheckError
+from tools.rows import Clip
+from tools.train import checkpoint as disk
+from tools.train.config import GspoConfig
+from tools.train.folder import RunResult as RunResult
+from tools.train.folder import check_pool, claim_folder, run_identity
+from tools.train.learner import Learner, NonFinite, StepStats, TrainGroup, frozen_digest, make_groups, tensors_digest
+from tools.train.metrics import Line, MetricsFile, final_view, read_metrics
+from tools.train.order import Position
+from tools.train.rollout import Encode, Prompts, Reward, Rollout, RolloutSource, Sampler
+from tools.train.scalars import Scalars
+from tools.train.watch import (
+    FEATURES_MATTER,
+    Error,
+    assert_direction,
+    breach,
+    correlation,
+    diagnose,
+    rollout_figures,
+    step_figures,
+)
+
+Event = dict[str, Any]
+
+
+class Interrupted(Exception):
+    """The run was asked to stop and did, between two updates. Running it again goes on after `update`."""
+
+    def __init__(self, update: int, run_dir: Path) -> None:
+        super().__init__(f"run {run_dir.name} stopped after update {update}; run it again to go on")
+        self.update, self.run_dir = update, run_dir
+
+
+def train(
+    policy: Any,
+    pool: Sequence[Clip],
+    encode: Encode,
+    reward: Reward,
+    config: GspoConfig,
+    run_dir: Path,
+    *,
+    prompts: Prompts,
+    on_event: Callable[[Event], None] | None = None,
+    should_stop: Callable[[], bool] | None = None,
+    evaluate: Callable[[int], Any] | None = None,
+    sample: Sampler | None = None,
+    answer_seed: Callable[[int, str, int], int] | None = None,
+    error: Error | None = None,
+) -> RunResult:
+    """Train `policy` (which must hold the seed model's weights) on `pool`, or go on where `run_dir` stands.
+
+    `encode(clips)` gives encoder states `[B, S, d]` (cached where the encoder is frozen); `prompts(clip)` the decoder
+    prompt's ids. `reward(hyp, ref, lang)`, and `error` likewise where an error rate beside it is to be watched.
+    `evaluate(update)` is called after each checkpoint with the policy at its weights, and again for the checkpoint a
+    run is resumed from: it must find what it did already. `on_event` gets progress; `should_stop` is asked between
+    updates and between sampling chunks.
+
+    Raises Interrupted when asked to stop; UsageError where `run_dir` is of another run or the pool is too small;
+    CheckError where a check of the run fails (log-probs, mask, direction of the advantages, disk, frozen tensors).
+    """
+    if sample is None or answer_seed is None:
+        from tools.decode import local
+
+        sample, answer_seed = sample or local.sample, answer_seed or local.answer_seed
+    run = _Run(policy, pool, encode, reward, config, Path(run_dir), prompts, on_event, should_stop, evaluate, error)
+    run.source = RolloutSource(
+        policy,
+        pool,
+        encode,
+        reward,
+        config,
+        prompts=prompts,
+        sample=sample,
+        answer_seed=answer_seed,
+        check=run.stop_if_asked,
+        progress=lambda done, most: run.tell(event="sampling", update=run.update + 1, done=done, most=most),
+    )
+    return run.go()
+
+
+class _Run:
+    """One call of `train`: the loop and its state. `update` is the last update that is complete."""
+
+    source: RolloutSource
+
+    def __init__(
+        self,
+        policy: Any,
+        pool: Sequence[Clip],
+        encode: Encode,
+        reward: Reward,
+        config: GspoConfig,
+        run_dir: Path,
+        prompts: Prompts,
+        on_event: Callable[[Event], None] | None,
+        should_stop: Callable[[], bool] | None,
+        evaluate: Callable[[int], Any] | None,
+        error: Error | None,
+    ) -> None:
+        check_pool(pool, config)
+        self.policy, self.pool, self.config, self.run_dir = policy, pool, config, run_dir
+        self.on_event, self.should_stop, self.evaluate, self.error = on_event, should_stop, evaluate, error
+        self.clips = {c.id: c for c in pool}
+        self.root = run_dir / "checkpoints"
+        claim_folder(run_dir, config, run_identity(policy, pool, reward, config, prompts))
+        self.learner = Learner(policy, config, encode, prompts)
+        self.metrics = MetricsFile(run_dir / "metrics.jsonl")
+        self.update, self.flat, self.position = 0, 0, Position()
+        self.presented: dict[str, int] = {}
+        self.lines: list[Line] = []
+        self.checked_features = False
+        self.clock, self.cpu = time.perf_counter(), time.process_time()
+
+    # -- the loop -----------------------------------------------------------------------------------------------
+
+    def go(self) -> RunResult:
+        ended = self._resume()
+        if ended is not None:
+            return ended
+        self._check_disk()
+        self.scalars = Scalars(self.run_dir / "tensorboard", self.update)
+        try:
+            while self.update < self.config.updates:
+                end = self._one_update()
+                if end:
+                    return self._end(*end)
+            return self._end("finished", "")
+        except Interrupted:
+            self._save_on_stop()
+            raise
+        finally:
+            self.scalars.close()
+
+    def stop_if_asked(self) -> None:
+        if self.should_stop is not None and self.should_stop():
+            raise Interrupted(self.update, self.run_dir)
+
+    def tell(self, **event: Any) -> None:
+        if self.on_event is not None:
+            self.on_event({"run": self.run_dir.name, **event})
+
+    def _one_update(self) -> tuple[str, str] | None:
+        """One update and what follows from it; returns (reason, detail) where the run ends here."""
+        self.stop_if_asked()
+        update, clock = self.update + 1, _Clock()
+        rollout = self.source.collect(update, self.position)
+        clock.mark("sample_s")
+        groups = make_groups(rollout.retained, self.clips, self.config)
+        try:
+            stats, direction = self._learn(update, groups)
+        except NonFinite as error:
+            return "non_finite", str(error)
+        clock.mark("learn_s")
+        line = self._line(update, rollout, stats, groups, direction, clock)
+        self.metrics.append(line)
+        self.lines.append(line)
+        self.scalars.add(line)
+        self.tell(event="update", **line)
+        broken = breach(self.config, line, self.lines[0])
+        if broken:
+            return "trust_region", f"update {update}: {broken}"
+        self._advance(update, rollout)
+        if update % self.config.checkpoint_every == 0 or update == self.config.updates:
+            self._checkpoint()
+        if self.flat >= self.config.flat_updates:
+            return "no_contrast", "; ".join(diagnose(self.lines, self.config))
+        return None
+
+    def _learn(self, update: int, groups: list[TrainGroup]) -> tuple[StepStats | None, float | None]:
+        if not groups:
+            return None, None
+        direction = assert_direction(groups, update)
+        self._check_features(groups)
+        stats = self.learner.update(update, groups)
+        if stats.gap > self.config.logprob_gap_max:
+            raise CheckError(
+                f"update {update}: training gives a sampled token a log-prob that differs by {stats.gap:.3g} from the "
+                "one it was sampled with: temperature, suppressed tokens, prompt or audio differ between the two"
+            )
+        return stats, direction
+
+    def _check_features(self, groups: list[TrainGroup]) -> None:
+        """Other audio must change the log-probs of an answer; checked once an attempt, on the first two groups."""
+        if self.checked_features or len(groups) < 2:
+            return
+        own, (one, two) = self.learner.encode, (g.clip for g in groups[:2])
+        other = {one.id: two, two.id: one}
+        swapped = self.learner.measure(groups[:2], lambda clips: own([other[c.id] for c in clips]))
+        plain = self.learner.measure(groups[:2])
+        moved = max(float((plain[i] - swapped[i]).abs().max()) for i in plain)
+        if moved < FEATURES_MATTER:
+            raise CheckError("the audio does not reach the loss: log-probs stay the same under another clip's audio")
+        self.checked_features = True
+
+    def _line(
+        self,
+        update: int,
+        rollout: Rollout,
+        stats: StepStats | None,
+        groups: list[TrainGroup],
+        direction: float | None,
+        clock: _Clock,
+    ) -> Line:
+        seen = dict(self.presented)
+        for g in groups:
+            seen[g.clip.id] = seen.get(g.clip.id, 0) + 1
+        return {
+            "run": self.run_dir.name,
+            "attempt": self.metrics.attempt,
+            "update": update,
+            "lr": self.config.learning_rate(update),
+            **rollout_figures(rollout, self.clips),
+            **step_figures(stats),
+            "advantage_reward_correlation": None if direction is None else -direction,
+            "advantage_error_correlation": direction if self.error is None else correlation(groups, self.error),
+            "epoch": rollout.after.epoch,
+            "distinct_clips": len(seen),
+            "repeats": sum(seen.values()) - len(seen),
+            **clock.figures(),
+        }
+
+    def _advance(self, update: int, rollout: Rollout) -> None:
+        self.update, self.position = update, rollout.after
+        for group in rollout.retained.groups:
+            self.presented[group.clip_id] = self.presented.get(group.clip_id, 0) + 1
+        self.flat = 0 if rollout.retained.groups else self.flat + 1
+
+    # -- checkpoints and resume ---------------------------------------------------------------------------------
+
+    def _checkpoint(self, candidate: bool = True) -> None:
+        import torch
+
+        began = time.perf_counter()
+        state = {
+            "update": self.update,
+            "position": self.position.to_json(),
+            "presented": self.presented,
+            "flat": self.flat,
+            "threads": torch.get_num_threads(),
+        }
+        done = disk.write_checkpoint(
+            self.root,
+            self.update,
+            weights=self.learner.weights(),
+            optimiser={**self.learner.optimiser_state(), "rng:torch": torch.get_rng_state()},
+            state=state,
+            digest=self.policy.digest,
+            candidate=candidate,
+        )
+        disk.make_light(self.root, self.config.keep_resumable)
+        took = time.perf_counter() - began
+        self.tell(event="checkpoint", update=self.update, digest=done.digest, folder=str(done.folder), seconds=took)
+        if candidate:
+            self._evaluate(self.update)
+
+    def _evaluate(self, update: int) -> None:
+        if self.evaluate is not None:
+            self.tell(event="evaluated", update=update, result=self.evaluate(update))
+
+    def _save_on_stop(self) -> None:
+        """Keep the updates since the last checkpoint: one to go on from, not one to select."""
+        if self.update and self.update not in {c.update for c in disk.find_markers(self.root)}:
+            self._checkpoint(candidate=False)
+
+    def _resume(self) -> RunResult | None:
+        """Go to the last complete checkpoint, if any; a run that had ended gives its result again."""
+        found = disk.find_checkpoints(self.root)
+        lines = read_metrics(self.metrics.path)
+        if lines and lines[-1].get("event") == "end":
+            again = self._ended(lines[-1], found)
+            if again is not None:
+                return again
+        if not lines and not found.complete and not found.skipped:
+            return None
+        disk.set_aside(self.root, list(found.skipped))
+        start = found.resumable
+        if start is not None:
+            self._restore(start)
+        self._drop_after(found)
+        lost = sorted(row["update"] for row in final_view(self.metrics.path) if row["update"] > self.update)
+        note = {"event": "resume", "attempt": self.metrics.attempt, "from_update": self.update, "lost": lost}
+        self.metrics.append({**note, "skipped": dict(found.skipped), "run": self.run_dir.name})
+        self.lines = final_view(self.metrics.path)
+        self.tell(**note, skipped=dict(found.skipped))
+        if start is not None and start.candidate:
+            self._evaluate(self.update)
+        return None
+
+    def _drop_after(self, found: disk.Found) -> None:
+        """Complete checkpoints after the one resumed from are set aside; their updates are taken again."""
+        disk.set_aside(self.root, [c.folder.name for c in found.complete if c.update > self.update])
+
+    def _restore(self, start: disk.Checkpoint) -> None:
+        import torch
+
+        state, optimiser = disk.read_state(start), disk.read_optimiser(start)
+        torch.set_rng_state(optimiser.pop("rng:torch"))
+        self.learner.restore(disk.read_weights(start), optimiser)
+        if self.policy.digest != start.digest:
+            raise CheckError(f"checkpoint {start.folder} gives another model than the one it was written from")
+        self.update, self.position = state["update"], Position(**state["position"])
+        self.presented, self.flat = dict(state["presented"]), state["flat"]
+
+    def _check_disk(self) -> None:
+        """Room for what is to come: light checkpoints, and full ones for those kept resumable and one in writing."""
+        c = self.config
+        weights = sum(p.numel() * p.element_size() for p in self.learner.named.values())
+        left = -(-(c.updates - self.update) // c.checkpoint_every)
+        need = weights * left + 2 * weights * min(left, c.keep_resumable + 1) + 2**20
+        disk.check_free(self.run_dir, need, f"run {self.run_dir.name}")
+
+    # -- the end ------------------------------------------------------------------------------------------------
+
+    def _end(self, reason: str, detail: str) -> RunResult:
+        """Bring the policy to the last good weights, check the frozen tensors, and write the end."""
+        if reason in ("trust_region", "non_finite"):
+            last_good = self._roll_back()
+        else:
+            if self.update and self.update not in {c.update for c in disk.find_markers(self.root) if c.candidate}:
+                self._checkpoint()
+            last_good = self.update
+        if frozen_digest(self.policy, self.learner.named) != self.learner.frozen:
+            raise CheckError(f"run {self.run_dir.name}: a tensor outside the training surface has changed")
+        result = self._result(reason, detail, last_good)
+        self.metrics.append({"event": "end", **result.to_json()})
+        self.tell(event="end", **result.to_json())
+        return self._with_metrics(result)
+
+    def _roll_back(self) -> int:
+        good = [c for c in disk.find_checkpoints(self.root).complete if c.candidate]
+        if good:
+            self.learner.restore(disk.read_weights(good[-1]), None)
+            return good[-1].update
+        self.learner.to_start()
+        return 0
+
+    def _result(self, reason: str, detail: str, last_good: int) -> RunResult:
+        moved = any((row.get("ratio_moved") or 0) > 1e-6 for row in self.lines)
+        return RunResult(
+            run_id=self.run_dir.name,
+            attempt=self.metrics.attempt,
+            reason=reason,
+            detail=detail,
+            updates=len(self.lines),
+            last_good=last_good,
+            checkpoints=[
+                {"update": c.update, "digest": c.digest, "folder": str(c.folder.relative_to(self.run_dir))}
+                for c in disk.find_markers(self.root)
+                if c.candidate
+            ],
+            method=self.config.method,
+            ratio_moved=moved,
+            gspo_claimed=self.config.method == "gspo" and moved,
+            distinct_clips=len({i for row in self.lines for i in row["clips"]}),
+            presentations=sum(row["retained"] for row in self.lines),
+            offered=sum(row["offered"] for row in self.lines),
+            answers=sum(row["answers"] for row in self.lines),
+            trained_sha256=tensors_digest(self.learner.named),
+            frozen_sha256=self.learner.frozen,
+            seconds=time.perf_counter() - self.clock,
+            cpu_s=time.process_time() - self.cpu,
+            diagnosis=diagnose(self.lines, self.config),
+        )
+
+    def _ended(self, line: Line, found: disk.Found) -> RunResult | None:
+        """The result of a run that had ended, with its weights put back; None where its checkpoint is gone."""
+        fields = {k: v for k, v in line.items() if k != "event"}
+        result = RunResult(**fields)
+        at = {c.update: c for c in found.complete}
+        if result.last_good and result.last_good not in at:
+            return None
+        if result.last_good:
+            self.learner.restore(disk.read_weights(at[result.last_good]), None)
+            self._evaluate(result.last_good)
+        return self._with_metrics(result)
+
+    def _with_metrics(self, result: RunResult) -> RunResult:
+        return RunResult(**{**result.to_json(), "metrics_sha256": disk.file_sha256(self.metrics.path)})
+
+
+class _Clock:
+    """Seconds by phase and CPU seconds of one update."""
+
+    def __init__(self) -> None:
+        self.began = self.last = time.perf_counter()
+        self.cpu = time.process_time()
+        self.phases: dict[str, float] = {}
+
+    def mark(self, phase: str) -> None:
+        now = time.perf_counter()
+        self.phases[phase], self.last = now - self.last, now
+
+    def figures(self) -> Line:
+        took = time.perf_counter() - self.began
+        return {**self.phases, "seconds": took, "cpu_s": time.process_time() - self.cpu}

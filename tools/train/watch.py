@@ -1,0 +1,166 @@
+"""What to watch while a run goes: figures of an update, limits declared beforehand, and why a run learns nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+
+from tools.errors import CheckError
+from tools.groups import scored
+from tools.groups.stats import distinct
+from tools.rows import Clip
+from tools.train.config import GspoConfig
+from tools.train.learner import StepStats, TrainGroup
+from tools.train.rollout import Rollout
+
+Line = dict[str, Any]
+Error = Callable[..., float]
+FEATURES_MATTER = 1e-6  # log-probs that move less than this under other audio did not hear it
+
+
+def rollout_figures(rollout: Rollout, clips: Mapping[str, Clip]) -> Line:
+    """Figures of the sampling half. `offered_reward`: all answers sampled; `reward`: those of retained groups."""
+    answers = [a for g in rollout.groups for a in g.answers]
+    offered = [r for row in rollout.raw.values() for r in scored(row)]
+    kept = [r for g in rollout.retained.groups for r in scored(g.rewards)]
+    tokens = sum(len(a.tokens) for a in answers)
+    said = sum(len("".join(a.text.split())) for a in answers)
+    due = sum(len("".join((clips[g.clip_id].text or "").split())) * len(g.answers) for g in rollout.groups)
+    return {
+        "offered_reward": fmean(offered) if offered else None,
+        "reward": fmean(kept) if kept else None,
+        "offered": len(rollout.groups),
+        "retained": len(rollout.retained.groups),
+        "refills": rollout.retained.refills,
+        "contrast_share": len(rollout.retained.groups) / max(1, len(rollout.groups)),
+        "answers": len(answers),
+        "unscored": sum(r is None for row in rollout.raw.values() for r in row),
+        "distinct_answers": fmean(distinct(g.answers) for g in rollout.groups),
+        "empty_share": fmean(not a.text.strip() for a in answers),
+        "truncated_share": fmean(a.finish == "length" for a in answers),
+        "stop_share": fmean(a.finish == "stop" for a in answers),
+        "length_ratio": said / due if due else 1.0,
+        "entropy": -sum(sum(a.logprobs or ()) for a in answers) / max(1, tokens),
+        "tokens_mean": tokens / len(answers),
+        "tokens_max": max(len(a.tokens) for a in answers),
+        "clips": [g.clip_id for g in rollout.retained.groups],
+    }
+
+
+def step_figures(stats: StepStats | None) -> Line:
+    """Figures of the learning half; None for every one where no step was taken."""
+    if stats is None:
+        names = ("loss", "grad_norm", "grad_norm_max", "ratio_mean", "ratio_p99", "ratio_moved", "clip_share")
+        return {**dict.fromkeys(names), "kl_mean": None, "kl_max": None, "logprob_gap": None, "steps": 0}
+    import torch
+
+    ratios = torch.cat(stats.ratios).double()
+    return {
+        "loss": fmean(stats.loss),
+        "grad_norm": fmean(stats.grad_norm),
+        "grad_norm_max": max(stats.grad_norm),
+        "ratio_mean": ratios.mean().item(),
+        "ratio_p99": torch.quantile(ratios, 0.99).item(),
+        "ratio_moved": stats.moved,
+        "clip_share": stats.clipped / max(1.0, stats.counted),
+        "kl_mean": stats.kl_mean,
+        "kl_max": stats.kl_max,
+        "logprob_gap": stats.gap,
+        "steps": len(stats.grad_norm),
+    }
+
+
+def correlation(groups: Sequence[TrainGroup], error: Error | None = None) -> float | None:
+    """Pearson correlation of advantage and error inside groups, pooled; None where one of them never varies.
+
+    Without `error` the error is minus the reward, and the sign is then a matter of arithmetic: anything but a negative
+    number means that advantages and answers do not belong together (F41).
+    """
+    top = left = right = 0.0
+    for g in groups:
+        e = [-r for r in g.rewards]
+        if error is not None:
+            e = [error(a.text, g.clip.text or "", g.clip.lang) for a in g.answers]
+        a_mean, e_mean = fmean(g.advantages), fmean(e)
+        top += sum((a - a_mean) * (x - e_mean) for a, x in zip(g.advantages, e))
+        left += sum((a - a_mean) ** 2 for a in g.advantages)
+        right += sum((x - e_mean) ** 2 for x in e)
+    return top / math.sqrt(left * right) if left > 0 and right > 0 else None
+
+
+def assert_direction(groups: Sequence[TrainGroup], update: int) -> float:
+    """The correlation of advantage with minus the reward. Raises CheckError unless it is negative."""
+    value = correlation(groups)
+    if value is None or value >= 0:
+        raise CheckError(
+            f"update {update}: advantages and errors correlate by {value} inside groups where they must fall together: "
+            "the rewards do not belong to these answers, or a sign is flipped"
+        )
+    return value
+
+
+def breach(config: GspoConfig, line: Line, first: Line) -> str:
+    """ "" or which declared limit this update broke.
+
+    A limit on what answers look like (empty or cut share, length) counts only where the update is also further out than
+    the run's first one, whose answers are the seed model's own.
+    """
+    for name, limit in (("kl_mean", config.kl_max), ("ratio_p99", config.ratio_p99_max)):
+        if limit is not None and line.get(name) is not None and line[name] > limit:
+            return f"{name} {line[name]:.4g} is above the limit of {limit:g}"
+    shares = (("empty_share", config.empty_share_max), ("truncated_share", config.truncated_share_max))
+    for name, limit in shares:
+        if limit is not None and line[name] > max(limit, first[name]):
+            return f"{name} {line[name]:.3g} is above the limit of {limit:g}"
+    ratio, start = line["length_ratio"], first["length_ratio"]
+    if ratio < min(config.length_ratio_min, start):
+        return f"length_ratio {ratio:.3g} is below the limit of {config.length_ratio_min:g}"
+    if ratio > max(config.length_ratio_max, start):
+        return f"length_ratio {ratio:.3g} is above the limit of {config.length_ratio_max:g}"
+    return ""
+
+
+def diagnose(lines: Sequence[Line], config: GspoConfig) -> list[str]:
+    """Why a run learns nothing, and what to try: one sentence a cause found, none where it learns.
+
+    Looks at the last updates of `lines` (metrics of updates, in order).
+    """
+    last = list(lines[-5:])
+    if not last:
+        return ["no update was taken"]
+    out = []
+    mean = lambda key: fmean([row[key] for row in last if row.get(key) is not None] or [0.0])  # noqa: E731
+    if mean("distinct_answers") < 1.05:
+        out.append(
+            f"the {config.answers} answers of a clip are copies of one another: check that temperature "
+            f"{config.temperature:g} and the answers' seeds reach the sampler"
+        )
+    if mean("truncated_share") > 0.5:
+        out.append(
+            f"{mean('truncated_share'):.0%} of the answers were cut at {config.answer_limit} tokens: raise "
+            "answer_limit, or look for loops in the answers"
+        )
+    if mean("contrast_share") < 0.1:
+        out.append(
+            f"{1 - mean('contrast_share'):.0%} of the groups are flat: all answers of a clip get the same reward "
+            f"(mean {mean('offered_reward'):.3g}); if they are right there is nothing left to learn from these clips, "
+            "if they are wrong mine other clips or fine-tune on transcripts first"
+        )
+    stepped = [row for row in last if row.get("steps")]
+    if stepped and max(row["grad_norm_max"] for row in stepped) == 0.0:
+        out.append("the gradient is exactly 0: the loss mask is empty or the log-probs do not depend on what trains")
+    if not out and len(lines) >= 10 and not _rises([row["reward"] for row in lines if row.get("reward") is not None]):
+        out.append("the reward does not rise: try a higher lr, more updates, or clips with more contrast")
+    return out
+
+
+def _rises(rewards: Sequence[float]) -> bool:
+    """The last third is above the first by more than the noise between neighbours."""
+    third = len(rewards) // 3
+    if third < 2:
+        return True
+    noise = math.sqrt(fmean((a - b) ** 2 for a, b in pairwise(rewards)) / 2 / third)
+    return fmean(rewards[-third:]) > fmean(rewards[:third]) + noise
