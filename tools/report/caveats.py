@@ -42,6 +42,8 @@ def _verdict(result: Result) -> Iterator[str]:
         return
     if c.block_by != "speaker":
         yield f"The interval is by {plain(c.block_by)}: one speaker's rows may lie in several, which narrows it."
+    if c.noise_floor:
+        yield f"The seed differs from itself by {rate(c.noise_floor)} in other batches: smaller changes are noise."
     if c.verdict == "too_few_blocks":
         yield f"{plural(c.blocks, c.block_by)} cannot stand for {c.block_by}s in general."
 

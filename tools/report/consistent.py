@@ -72,13 +72,21 @@ def _verdict(c: Comparison) -> Iterator[str]:
         yield f"{c.blocks} blocks are under {MIN_BLOCKS}: no interval and only the verdict too_few_blocks can be given"
     if c.blocks >= MIN_BLOCKS and c.verdict == "too_few_blocks":
         yield f"the verdict is too_few_blocks with {c.blocks} blocks"
-    if not c.interval:
-        return
-    low, high = c.interval
-    if low > high:
-        yield f"the interval runs backwards, from {low} to {high}"
+    for name, bounds, sign in (("interval", c.interval, 1), ("delta_interval", c.delta_interval, -1)):
+        if bounds and bounds[0] > bounds[1]:
+            yield f"the {name} runs backwards, from {bounds[0]} to {bounds[1]}"
+        if bounds and (name == "delta_interval" or not c.delta_interval):
+            yield from _clear_of_zero(c, bounds[0] * sign, bounds[1] * sign)
+
+
+def _clear_of_zero(c: Comparison, one: float, other: float) -> Iterator[str]:
+    """The verdict against an interval turned so that positive is a gain."""
+    low, high = min(one, other), max(one, other)
     if (c.verdict == "better" and low <= 0) or (c.verdict == "worse" and high >= 0):
-        yield f"the verdict is {c.verdict}, but the interval {low} to {high} is not clear of zero"
+        yield f"the verdict is {c.verdict}, but its interval is not clear of zero"
+    noise = c.noise_floor is None or c.delta is None or abs(c.delta) <= c.noise_floor
+    if c.verdict == "not_shown" and (low > 0 or high < 0) and not noise:
+        yield "the verdict is not_shown, but its interval is clear of zero and the change above the noise floor"
 
 
 def _retention(result: Result) -> Iterator[str]:
@@ -94,7 +102,8 @@ def _retention(result: Result) -> Iterator[str]:
     delta = r.candidate - r.seed
     if _differ(r.delta, delta):
         yield f"the retention delta {r.delta} is not candidate - seed = {delta:.6f}"
-    if r.limit is not None and r.within is not None and r.within != (delta <= r.limit + TOLERANCE):
+    on_edge = r.limit is not None and math.isclose(delta, r.limit, abs_tol=TOLERANCE)
+    if r.limit is not None and r.within is not None and not on_edge and r.within != (delta <= r.limit):
         yield f"retention changed by {delta:+.6f} against a limit of {r.limit}, yet within is {r.within}"
 
 

@@ -30,8 +30,7 @@ def figures(result: Result, theme: Theme = LIGHT) -> dict[str, bytes]:
 
 def retention_limit(result: Result) -> float | None:
     """The highest retention rate that the declared limit allows, or None."""
-    seed = result.row("retention", "seed")
-    start = result.retention.seed if result.retention else seed.rate(result.metric) if seed else None
+    start = result.retention.seed if result.retention else result.baseline("retention")
     declared = result.contract.contract.get("selection") if result.contract else None
     limit = result.retention.limit if result.retention else None
     if limit is None and isinstance(declared, dict):
@@ -40,7 +39,7 @@ def retention_limit(result: Result) -> float | None:
 
 
 def _curve(figure: Figure, theme: Theme, result: Result) -> None:
-    shown = ["dev"] + (["retention"] if any(p.retention is not None for p in result.curve) else [])
+    shown = ["dev"] + (["retention"] if any(p.retention is not None for p in result.checkpoints) else [])
     axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
     for ax, split in zip(axes, shown):
         _checkpoints(ax, theme, result, split)
@@ -63,9 +62,8 @@ def _each_once(axes: Iterable[Axes]) -> tuple[list[Artist], list[str]]:
 
 
 def _checkpoints(ax: Axes, theme: Theme, result: Result, split: str) -> None:
-    points = [(p.update, getattr(p, split), p.eligible) for p in result.curve if getattr(p, split) is not None]
-    seed = result.row(split, "seed")
-    start = seed.rate(result.metric) if seed else None
+    points = [(p.update, getattr(p, split), p.eligible) for p in result.checkpoints if getattr(p, split) is not None]
+    start = result.baseline(split)
     line = ([(0, start)] if start is not None else []) + [(u, v) for u, v, _ in points]
     ax.plot(*_columns(line), color=theme.candidate, zorder=2)
     for ok, marker, label in ((True, "o", "checkpoint"), (False, "X", "checkpoint, not eligible")):
@@ -257,7 +255,7 @@ def change_counts(result: Result) -> tuple[int, int, int]:
 
 
 def _has_curve(result: Result) -> bool:
-    return any(p.dev is not None for p in result.curve)
+    return any(p.dev is not None for p in result.checkpoints)
 
 
 def _speakers_height(result: Result) -> float:

@@ -73,6 +73,7 @@ def render_html(result: Result, light: Mapping[str, bytes], dark: Mapping[str, b
         sources=sources(result),
         audit_head=audit_head(result),
         monitors=monitors(result),
+        others=others(result),
         figures={name: (_uri(light[name]), _uri(dark[name])) for name in light},
         alts=_alts(result),
         w=words,
@@ -243,6 +244,22 @@ def monitors(result: Result) -> list[tuple[str, str]]:
         values = [v for p in result.training if (v := getattr(p, name)) is not None]
         if values:
             rows.append((label, f"{words.rate(values[0])} → {words.rate(values[-1])}"))
+    return rows
+
+
+def others(result: Result) -> list[tuple[str, str]]:
+    """(what, why not) of everything that was not selected: the rejected, then the eligible with a higher dev figure."""
+    if result.selection is None:
+        return []
+    rows = [("seed model" if r.update == "seed" else f"update {r.update}", r.why) for r in result.selection.rejected]
+    named = {name for name, _ in rows}
+    chosen = 0 if result.selection.selected == "seed" else result.selection.selected
+    best = next((p.dev for p in result.curve if p.update == chosen), result.baseline("dev") if chosen == 0 else None)
+    for point in result.curve:
+        name = f"update {point.update}" if point.update else "seed model"
+        if point.eligible and point.update != chosen and name not in named:
+            against = f" against {words.rate(best)}" if best is not None else ""
+            rows.append((name, f"allowed, dev {words.rate(point.dev)}{against}"))
     return rows
 
 

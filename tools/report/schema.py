@@ -60,6 +60,8 @@ class TableRow(Part):
     def rate(self, metric: str) -> float | None:
         """The row's value of `metric`, a ratio; None where it has none (no reference units)."""
         value = getattr(self, metric, None)
+        if value is None and metric == "mer":
+            value = self.wer  # the scorer's `wer` is in the profile's unit
         return float(value) if isinstance(value, int | float) else None
 
 
@@ -86,8 +88,10 @@ class Comparison(Part):
     blocks: int = 0
     block_by: str = "speaker"
     verdict: Literal["better", "worse", "not_shown", "too_few_blocks"]
+    noise_floor: float | None = None
     permutation_p: float | None = None
     resamples: int | None = None
+    method: str = ""
     record: int | None = None
 
 
@@ -136,7 +140,7 @@ class Change(Part):
 
 
 class CurvePoint(Part):
-    """One checkpoint, evaluated under the frozen contract."""
+    """One checkpoint, evaluated under the frozen contract; update 0 is the seed model."""
 
     update: int
     dev: float | None = None
@@ -202,6 +206,8 @@ class Mining(Part):
     strata: list[Stratum] = []
     extended: int | list[str] | None = None
     selected: int | None = None
+    reason: str = ""
+    advice: str | list[str] = ""
     record: int | None = None
 
 
@@ -371,8 +377,20 @@ class Result(Part):
         """The table's row of `split` and `model` ("seed" or "candidate"), or None."""
         return next((r for r in self.table if (r.split, r.model) == (split, model)), None)
 
+    @property
+    def checkpoints(self) -> list[CurvePoint]:
+        """The curve without its point of the seed model."""
+        return [point for point in self.curve if point.update > 0]
+
+    def baseline(self, split: str) -> float | None:
+        """The seed's value of the metric on `split`: the table's, else the curve's at update 0."""
+        row = self.row(split, "seed")
+        if row:
+            return row.rate(self.metric)
+        return next((getattr(p, split, None) for p in self.curve if p.update == 0), None)
+
     def trained(self) -> bool:
-        return bool(self.training or self.curve)
+        return bool(self.training or self.checkpoints)
 
 
 def parse_result(data: Mapping[str, Any], where: str = "result.json") -> Result:

@@ -184,7 +184,7 @@ def headline(result: Result) -> str:
     if result.selection and result.selection.why:
         return f"{ending(result)}: {plain(result.selection.why)}."
     if result.trained():
-        reached = max([p.update for p in result.training] + [p.update for p in result.curve])
+        reached = max([p.update for p in result.training] + [p.update for p in result.checkpoints])
         return f"{ending(result)} after update {reached}; {budget(result)}."
     if m and m.contrast_share is not None:
         share = f"{percent(m.contrast_share)} of {plural(m.clips, 'clip')}"

@@ -58,7 +58,7 @@ def test_many_speakers_many_strata_far_changes_and_gaps_are_drawn():
     doc["mining"]["strata"] = [{"name": f"stratum {n}", "greedy": 0.5} for n in range(20)]
     doc["changes"] = [{"errors": -291 - 40, "clips": 1}, {"errors": 40, "clips": 1}, {"errors": 0, "clips": 126}]
     doc["training"][3] |= {"reward": None, "contrast_share": None}
-    doc["curve"][1]["retention"] = None
+    doc["curve"][2]["retention"] = None
     result = parse_result(doc)
     assert set(figures(result)) == ALL
     assert change_counts(result) == (1, 126, 1)

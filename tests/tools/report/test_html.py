@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 import pytest
 
 from tests.tools.report.results import ENDINGS, hostile, make
-from tools.report.html import declared, not_reached, render_html, sources, tiles
+from tools.report.html import declared, not_reached, others, render_html, sources, tiles
 from tools.report.schema import parse_result
 
 PNG = dict.fromkeys(("curve.png", "training.png", "speakers.png", "mining.png", "changes.png"), b"\x89PNG")
@@ -94,6 +94,12 @@ def test_stages_not_reached_are_said():
     assert not_reached(result) == ["training", "selection", "test"]
     assert "Not reached in this run: training, selection, test." in Reader(page(make("no_contrast"))).text
     assert [tile.label for tile in tiles(result)] == ["Dev WER", "Retention WER", "Oracle WER"]
+
+
+def test_why_each_other_checkpoint_was_not_selected():
+    rows = dict(others(parse_result(make("candidate_wins"))))
+    assert rows["update 60"].startswith("retention WER") and rows["seed model"] == "allowed, dev 0.517 against 0.194"
+    assert set(rows) == {"seed model", *(f"update {u}" for u in (10, 20, 30, 40, 60))}
 
 
 def test_what_was_declared_is_shown_without_digests():

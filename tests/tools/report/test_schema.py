@@ -75,15 +75,17 @@ CONTRADICTIONS = [
     (_edit(["comparison", "candidate"], 0.1), "is not the table's"),
     (_edit(["comparison", "delta"], 0.1), "not candidate - seed"),
     (_edit(["comparison", "error_reduction"], 0.9), "not .seed - candidate. / seed"),
-    (_edit(["comparison", "interval"], [-0.1, 0.9]), "not clear of zero"),
+    (_edit(["comparison", "delta_interval"], [-0.1, 0.01]), "not clear of zero"),
+    (_edit(["comparison"], lambda c: {**c, "delta_interval": None, "interval": [-0.1, 0.9]}), "not clear of zero"),
     (_edit(["comparison", "interval"], [0.9, 0.1]), "backwards"),
     (_edit(["comparison", "blocks"], 9), "under 10"),
     (_edit(["comparison", "verdict"], "too_few_blocks"), "too_few_blocks with 16 blocks"),
-    (_edit(["comparison", "verdict"], "not_shown"), "verdict of the comparison is not_shown"),
+    (_edit(["comparison", "verdict"], "not_shown"), "clear of zero and the change above the noise floor"),
+    (lambda doc: doc["comparison"].update(verdict="not_shown", noise_floor=0.5), "of the comparison is not_shown"),
     (_edit(["retention", "candidate"], 0.2), "the table has"),
     (_edit(["retention", "delta"], 0.0), "retention delta"),
     (_edit(["retention", "within"], False), "yet within is False"),
-    (_edit(["curve", 4, "dev"], 0.11), "the selected checkpoint's dev is 0.11"),
+    (_edit(["curve", 5, "dev"], 0.11), "the selected checkpoint's dev is 0.11"),
     (_edit(["selection", "selected"], 55), "no such checkpoint"),
     (_edit(["selection", "selected"], 60), "not eligible"),
     (_edit(["selection", "selected"], "seed"), "the seed was selected"),
@@ -103,6 +105,21 @@ def test_a_result_that_contradicts_itself_is_refused(edit, says):
 def test_rounding_to_six_digits_is_no_contradiction():
     rounded = json.loads(json.dumps(make("candidate_wins")), parse_float=lambda text: round(float(text), 6))
     assert parse_result(rounded).termination_reason == "candidate_wins"
+
+
+def test_a_change_exactly_at_the_retention_limit_may_be_called_either():
+    doc = make("candidate_wins")
+    doc["table"] = [r for r in doc["table"] if r["split"] != "retention"]
+    for within in (True, False):
+        doc["retention"] = {"seed": 0.25, "candidate": 0.26, "delta": 0.01, "limit": 0.01, "within": within}
+        doc["termination_reason"] = "other"
+        doc["curve"] = []
+        assert parse_result(doc).retention.within is within
+
+
+def test_mixed_units_stand_where_the_scorer_puts_them():
+    doc = make("no_contrast") | {"metric": "mer"}
+    assert parse_result(doc).row("dev", "seed").rate("mer") == pytest.approx(331 / 640)
 
 
 def test_hostile_text_is_data():
