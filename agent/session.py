@@ -139,8 +139,7 @@ class Session:
 
     def assumptions(self) -> list[dict[str, Any]]:
         """[{id, value, why}]: what the agent assumed because nobody said otherwise."""
-        answers = {r.payload["id"]: r.payload for r in self.ledger.records("answer")}
-        return [{k: a[k] for k in ("id", "value", "why")} for a in answers.values() if a["default"]]
+        return assumptions_of(self.ledger)
 
     def plan_payload(self, steps: Iterable[Mapping[str, str]]) -> dict[str, Any]:
         """The payload of the `plan` record: brief, steps [{id, title, does}], versions, source, machine."""
@@ -230,6 +229,12 @@ class Session:
         now = machine.versions()
         if before != now:
             self.ledger.append("note", {"text": "versions changed since the plan", "details": {"versions": now}})
+
+
+def assumptions_of(ledger: Ledger) -> list[dict[str, Any]]:
+    """[{id, value, why}] of the last answer to each question, where it was the agent's own."""
+    answers = {r.payload["id"]: r.payload for r in ledger.records("answer")}
+    return [{k: a[k] for k in ("id", "value", "why")} for a in answers.values() if a["default"]]
 
 
 def _changes(stored: Brief, effective: Brief, given: Brief) -> dict[str, Any]:

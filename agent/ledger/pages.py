@@ -42,7 +42,7 @@ def _text(value: Any) -> str:
     """External text on one line, with nothing that Markdown or HTML would act on."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
     text = " ".join(text.split())
-    return re.sub(r"([\\`*_{}\[\]<>|#~])", r"\\\1", text)
+    return re.sub(r"([\\`*\[\]<>|])", r"\\\1", text)
 
 
 def _figure(value: Any) -> str:

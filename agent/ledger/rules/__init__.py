@@ -1,0 +1,32 @@
+"""The rules of the audit, one module a theme; each rule is an id, a sentence and a check over the evidence."""
+
+from __future__ import annotations
+
+from agent.ledger.evidence import Rule
+from agent.ledger.rules import (
+    chain,
+    claims,
+    conditions,
+    data,
+    effects,
+    evals,
+    money,
+    pages,
+    selection,
+    testing,
+    training,
+)
+
+ALL: tuple[Rule, ...] = (
+    *chain.RULES,
+    *effects.RULES,
+    *money.RULES,
+    *data.RULES,
+    *conditions.RULES,
+    *evals.RULES,
+    *training.RULES,
+    *selection.RULES,
+    *testing.RULES,
+    *claims.RULES,
+    *pages.RULES,
+)
