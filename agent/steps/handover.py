@@ -33,7 +33,7 @@ def publish(context: Context, result: dict[str, Any]) -> None:
         return {"files": {name: hashlib.sha256(p.read_bytes()).hexdigest() for name, p in sorted(files.items())}}
 
     context.effect("report", {"result_sha256": digest}, do)
-    context.notice(result["headline"])
+    context.decide("finish", result["termination_reason"], result["headline"])
 
 
 def _claim(context: Context, result: dict[str, Any]) -> None:
