@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.report.schema import Result, Slice, TableRow
+from tools.report.parts import Slice, TableRow
+from tools.report.schema import Result
 from tools.report.words import (
     UNITS,
     amount,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from tools.report.schema import Comparison, Result, TableRow
+from tools.report.parts import Comparison, TableRow
+from tools.report.schema import Result
 
 TOLERANCE = 5e-6
 MIN_BLOCKS = 10

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from tools.report import words
 from tools.report.canvas import LIGHT, Theme, draw, name_label, quiet
-from tools.report.schema import Mining, Result, Slice
+from tools.report.parts import Mining, Slice
+from tools.report.schema import Result
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

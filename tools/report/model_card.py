@@ -9,7 +9,8 @@ from typing import Any
 from tools.report import words
 from tools.report.caveats import caveats, units_note
 from tools.report.html import declared
-from tools.report.schema import Result, TableRow
+from tools.report.parts import TableRow
+from tools.report.schema import Result
 from tools.report.terminal import audit_head, in_order
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")

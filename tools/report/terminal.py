@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 from tools.report import words
 from tools.report.caveats import caveats
-from tools.report.schema import Result, TableRow
+from tools.report.parts import TableRow
+from tools.report.schema import Result
 
 SPLITS = ("test", "dev", "retention")
 LABEL = 11

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tools.report.schema import Comparison, Item, Result, TableRow
+from tools.report.parts import Comparison, Item, TableRow
+from tools.report.schema import Result
 
 NEAR_PERFECT_ERRORS = 20
 NEAR_PERFECT_RATE = 0.01

@@ -344,7 +344,7 @@ def _seed_wins() -> dict[str, Any]:
         point["dev"] = 0.52 + point["update"] / 1000
     doc["selection"] |= {"selected": "seed", "why": "no checkpoint is better than the seed on dev"}
     doc["selection"]["rejected"] = [
-        {"update": p["update"], "why": "dev WER not under the seed's"} for p in doc["curve"]
+        {"update": p["update"], "why": "dev WER not under the seed's"} for p in doc["curve"][1:]
     ]
     doc["next_action"] = "Keep the seed model; add references for the noisy stratum and mine again."
     return doc
