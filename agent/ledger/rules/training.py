@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from agent.ledger.chain import Record
@@ -19,7 +20,7 @@ def registered(e: Evidence) -> Iterator[Finding]:
     seen: dict[str, Record] = {}
     for record in e.of("register"):
         payload = record.payload
-        run, name = payload["run_id"], f"runs/{payload['run_id']}/config.json"
+        run, name = payload["run_id"], settings_file(e, payload["run_id"])
         if run in seen:
             yield Violation(f"{run} was registered twice", (seen[run].seq, record.seq))
         seen.setdefault(run, record)
@@ -28,7 +29,7 @@ def registered(e: Evidence) -> Iterator[Finding]:
             how = "missing" if found is None else "not the one that was registered"
             yield Violation(f"{name} is {how}", (record.seq,), ((name, None),))
         yield from _as_frozen(e, record)
-        yield from _as_configured(e, record, e.json(name))
+        yield from _as_configured(e, record, name)
     for record in e.of("launch"):
         first = seen.get(record.payload["run_id"])
         if first is None or first.seq > record.seq:
@@ -47,21 +48,40 @@ def _as_frozen(e: Evidence, record: Record) -> Iterator[Finding]:
             yield Violation(text, (e.frozen.seq, record.seq))
 
 
-def _as_configured(e: Evidence, record: Record, body: Any) -> Iterator[Finding]:
+def settings_file(e: Evidence, run: str) -> str:
+    """Where a run's registered settings are; the trainer's own config.json stands beside them."""
+    name = f"runs/{run}/registration.json"
+    return name if e.path(name).is_file() else f"runs/{run}/config.json"
+
+
+def config_of(e: Evidence, run: str) -> dict[str, Any] | None:
+    """The registered settings of a run, None where they cannot be read."""
+    body = e.json(settings_file(e, run))
     config = body.get("config") if isinstance(body, dict) else None
-    if not isinstance(config, dict):
+    return config if isinstance(config, dict) else None
+
+
+def _as_configured(e: Evidence, record: Record, name: str) -> Iterator[Finding]:
+    run, told = record.payload["run_id"], record.payload
+    config = config_of(e, run)
+    if config is None:
         return
-    told = record.payload
     for key in ("updates", "random_seed", "preset"):
         if key in config and config[key] != told[key]:
-            text = f"{told['run_id']} was registered with {key} {told[key]!r}, its settings say {config[key]!r}"
-            yield Violation(text, (record.seq,), ((f"runs/{told['run_id']}/config.json", None),))
-    reward = (body.get("identity") or {}).get("reward")
-    if reward and e.contract and reward != e.contract["reward"]["digest"]:
-        yield Violation(f"{told['run_id']} was trained on another reward than the contract's", (record.seq,))
-    seed = (body.get("identity") or {}).get("seed model")
-    if seed and e.contract and seed != e.contract["seed_model"]["digest"]:
-        yield Violation(f"{told['run_id']} was not started from the contract's seed model", (record.seq,))
+            text = f"{run} was registered with {key} {told[key]!r}, its settings say {config[key]!r}"
+            yield Violation(text, (record.seq,), ((name, None),))
+    used = f"runs/{run}/config.json"
+    body = e.json(used)
+    if not isinstance(body, dict):
+        return
+    where = ((used, None),)
+    if body.get("config") != config:
+        yield Violation(f"{run} was not trained with the settings it was registered with", (record.seq,), where)
+    identity = body.get("identity") or {}
+    if identity.get("reward") and e.contract and identity["reward"] != e.contract["reward"]["digest"]:
+        yield Violation(f"{run} was trained on another reward than the contract's", (record.seq,), where)
+    if identity.get("seed model") and e.contract and identity["seed model"] != e.contract["seed_model"]["digest"]:
+        yield Violation(f"{run} was not started from the contract's seed model", (record.seq,), where)
 
 
 def attempts(e: Evidence) -> Iterator[Finding]:
@@ -100,7 +120,7 @@ def _metrics_attempts(e: Evidence, run: str, made: list[Record]) -> Iterator[Fin
     if len(named) > len(made) or resumes > len(made) - 1:
         text = f"{run}: its metrics tell of {max(len(named), resumes + 1)} attempts, {len(made)} were launched"
         yield Violation(text, tuple(r.seq for r in made), ((name, None),))
-    for before, record in zip(made, made[1:]):
+    for before, record in pairwise(made):
         if record.payload["from_update"] < before.payload["from_update"]:
             yield Violation(f"{run}: attempt {record.payload['attempt']} starts before the last one did", (record.seq,))
     fresh = [r for r in made[1:] if r.payload["from_update"] == 0]
@@ -196,10 +216,8 @@ def _gaps(updates: list[int]) -> str:
 def settings(e: Evidence) -> Iterator[Finding]:
     """Settings do not change in the middle: learning rate, answers a clip and offers of every update are the run's."""
     for run, record in _registrations(e):
-        body = e.json(f"runs/{run}/config.json")
-        config = body.get("config") if isinstance(body, dict) else None
-        name = f"runs/{run}/metrics.jsonl"
-        if not isinstance(config, dict):
+        config, name = config_of(e, run), f"runs/{run}/metrics.jsonl"
+        if config is None:
             continue
         for number, line in enumerate(e.jsonl(name) or [], start=1):
             for text in _off_settings(config, line) if "event" not in line and "update" in line else ():
@@ -253,14 +271,8 @@ def order(e: Evidence) -> Iterator[Finding]:
     filed = e.json("data/pool.json")
     ids = filed.get("clips", []) if isinstance(filed, dict) else []
     for run, _ in _registrations(e):
-        body = e.json(f"runs/{run}/config.json")
-        config = body.get("config") if isinstance(body, dict) else None
-        view = final_view(e.jsonl(f"runs/{run}/metrics.jsonl") or [])
-        if (
-            not ids
-            or not isinstance(config, dict)
-            or not all("offered" in row and "clips" in row for row in view.values())
-        ):
+        config, view = config_of(e, run), final_view(e.jsonl(f"runs/{run}/metrics.jsonl") or [])
+        if not ids or config is None or not all("offered" in row and "clips" in row for row in view.values()):
             continue
         dealt = ClipOrder(ids, config["random_seed"], config["groups"] * config["offer_factor"])
         at = Position()

@@ -49,8 +49,7 @@ def surface(e: Evidence) -> Iterator[Finding]:
     """Byte comparison of the export (else of the trained tensors) with the seed model, where both are on disk."""
     for record in e.of("register"):
         run = record.payload["run_id"]
-        body = e.json(f"runs/{run}/config.json")
-        config = body.get("config") if isinstance(body, dict) else None
+        config = record.payload["details"].get("config") or (e.json(f"runs/{run}/config.json") or {}).get("config")
         end = next((r for r in reversed(e.of("run_end")) if r.payload["run_id"] == run), None)
         if not isinstance(config, dict) or "surface" not in config or end is None or not end.payload["checkpoints"]:
             continue
