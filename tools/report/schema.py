@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from tools.errors import CheckError, UsageError
 from tools.report.parts import (
@@ -50,30 +50,30 @@ class Result(Part):
     termination_reason: str
     headline: str = ""
     next_action: str = ""
-    table: list[TableRow] = []
-    profiles: list[ProfileRow] = []
+    table: list[TableRow] = Field(default_factory=list)
+    profiles: list[ProfileRow] = Field(default_factory=list)
     comparison: Comparison | None = None
     retention: Retention | None = None
-    by_speaker: list[Slice] = []
-    by_lang: list[Slice] = []
-    worst: list[WorstRow] = []
-    changes: list[Change] = []
-    curve: list[CurvePoint] = []
-    training: list[TrainingPoint] = []
-    prompts: list[PromptTrial] = []
+    by_speaker: list[Slice] = Field(default_factory=list)
+    by_lang: list[Slice] = Field(default_factory=list)
+    worst: list[WorstRow] = Field(default_factory=list)
+    changes: list[Change] = Field(default_factory=list)
+    curve: list[CurvePoint] = Field(default_factory=list)
+    training: list[TrainingPoint] = Field(default_factory=list)
+    prompts: list[PromptTrial] = Field(default_factory=list)
     mining: Mining | None = None
     selection: Selection | None = None
-    registrations: list[Registration] = []
+    registrations: list[Registration] = Field(default_factory=list)
     test_open: Opening | None = None
     data: Data = Data()
     budget: Budget | None = None
-    assumptions: list[Item] = []
-    not_tested: list[Item] = []
-    unsuccessful: list[Item] = []
+    assumptions: list[Item] = Field(default_factory=list)
+    not_tested: list[Item] = Field(default_factory=list)
+    unsuccessful: list[Item] = Field(default_factory=list)
     contract: Contract | None = None
     provenance: Provenance = Provenance()
-    commands: list[Command] = []
-    artefacts: dict[str, str] = {}
+    commands: list[Command] = Field(default_factory=list)
+    artefacts: dict[str, str] = Field(default_factory=dict)
 
     def row(self, split: str, model: str) -> TableRow | None:
         """The table's row of `split` and `model` ("seed" or "candidate"), or None."""
