@@ -12,7 +12,6 @@ from typing import Any
 from tools.reward.make import Reward
 from tools.score.align import count
 from tools.text.profile import characters_of
-from tools.text.units import resolve, split
 
 DEFAULT_REFS = (
     "please move six crates to the office before monday morning",
@@ -130,8 +129,8 @@ def _number(text: str) -> str:
 
 def _case(reward: Reward, ref: str, kind: str, hyp: str, lang: str | None) -> Case:
     said, heard = reward.profile.normalise(ref, lang), reward.profile.normalise(hyp, lang)
-    unit = resolve(reward.profile.unit_kind(lang), said)
-    words = count(split(said, unit), split(heard, unit)).total
+    ref_units, hyp_units, unit = reward.profile.cut(said, heard, lang)
+    words = count(ref_units, hyp_units).total
     characters = count(characters_of(said, unit), characters_of(heard, unit)).total
     return Case(ref, kind, hyp, reward(hyp, ref, lang), words, characters)
 

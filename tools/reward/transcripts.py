@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tools.score.align import count
 from tools.text.profile import Profile, cached, characters_of
-from tools.text.units import resolve, split
 
 FLOOR = 2.0
 
@@ -23,9 +22,9 @@ def rates(profile: Profile) -> Callable[[str, str, str | None], tuple[float, flo
         said, heard = normalise(ref, lang), normalise(hyp, lang)
         if not said:
             return None if ref.strip() else ((0.0, 0.0) if not heard else (FLOOR, FLOOR))
-        kind = resolve(profile.unit_kind(lang), said)
+        ref_units, hyp_units, kind = profile.cut(said, heard, lang)
         chars = count(characters_of(said, kind), characters_of(heard, kind))
-        words = count(split(said, kind), split(heard, kind))
+        words = count(ref_units, hyp_units)
         return min(chars.total / chars.reference, FLOOR), min(words.total / words.reference, FLOOR)
 
     return measure

@@ -15,7 +15,7 @@ from tools.rows import ScoredRow
 from tools.score.align import ALIGNER, Errors, count
 from tools.score.diagnose import is_loop, leaks_prompt, special_tokens, wrong_script
 from tools.text.profile import Profile, cached, characters_of
-from tools.text.units import UnitKind, metric_of, resolve, split
+from tools.text.units import UnitKind, metric_of
 
 SCORER = "rehear"
 SCORER_VERSION = "1"
@@ -56,7 +56,8 @@ class TranscriptScore:
     `metric` is wer, cer or mer by the unit; `value` = errors / reference units of the corpus (None where no reference
     has a unit). Insertions on empty references are in the totals and apart in `hallucinated_units`. `cer` counts code
     points of the normalised text. `diagnostics` counts rows: empty, loops, truncated, wrong_script,
-    replacement_characters, special_tokens, prompt_leaks, length_outliers; and `length_ratio` (hypothesis units / reference units).
+    replacement_characters, special_tokens, prompt_leaks, length_outliers; and `length_ratio` (hypothesis by
+    reference units).
     """
 
     metric: str
@@ -147,8 +148,7 @@ class Tally:
     def measure(self, row: ScoredRow) -> RowErrors:
         """The counts and flags of one row, without adding them up."""
         ref, hyp = self._normalise(row.ref, row.lang), self._normalise(row.hyp, row.lang)
-        kind = resolve(self.profile.unit_kind(row.lang), ref)
-        ref_units, hyp_units = split(ref, kind), split(hyp, kind)
+        ref_units, hyp_units, kind = self.profile.cut(ref, hyp, row.lang)
         words = count(ref_units, hyp_units)
         characters = count(characters_of(ref, kind), characters_of(hyp, kind))
         return RowErrors(row.id, words, characters, kind, self._flag(row, ref_units, hyp_units))

@@ -7,6 +7,8 @@ a quotation mark where it is paired or where the language has no glottal stop th
 
 from __future__ import annotations
 
+import re
+
 import regex
 
 from tools.text.clean import tidy
@@ -40,8 +42,9 @@ _RELEASE = {ord(v): k for k, v in _HELD.items()}
 _DROP = regex.compile(rf"(?V1)[[\p{{P}}\p{{S}}]--[{_KEPT}'·]]|(?<!\p{{L}})·|·(?!\p{{L}})")
 _WORD_MID = regex.compile(r"(?<![\p{L}\p{M}])'|'(?!\p{L})")
 
-_ASCII_DROP = str.maketrans(dict.fromkeys('!"#()*-;<>?[\\]^_`{|}~', " "))
-_ASCII_HARD = regex.compile(r"['.,:/$%&@+=]")
+# The same for ASCII texts, by the faster tools that suffice there.
+_ASCII_DROP = re.compile(r"[!\"#()*\-;<>?\[\\\]^_`{|}~]|(?<![0-9])[.,:/]|[.,:/](?![0-9])|(?<![a-z])'|'(?![a-z])", re.I)
+_ASCII_SPOKEN = re.compile(r"([$%&@+=])")
 
 
 def base_lang(lang: str | None) -> str:
@@ -60,7 +63,10 @@ def lower(text: str, lang: str | None = None) -> str:
 
 def apostrophes(text: str, lang: str | None = None) -> str:
     """One apostrophe class; quotation marks go, glottal stops stay (see the module)."""
-    if not _ANY.search(text):
+    if text.isascii():
+        if "'" not in text and "`" not in text:
+            return text
+    elif not _ANY.search(text):
         return text
     text = _MID.sub("'", text)
     text = _LETTER_EDGE.sub(EDGE, text)
@@ -99,9 +105,7 @@ def punctuation(text: str, lang: str | None = None) -> str:
     """Punctuation and unspoken symbols to spaces; signs that are spoken (% & @ + = and currencies) are words; `3.5`,
     `10:30` and `1,000` keep their inner sign."""
     if text.isascii():
-        text = text.translate(_ASCII_DROP)
-        if not _ASCII_HARD.search(text):
-            return " ".join(text.split())
+        return " ".join(_ASCII_SPOKEN.sub(r" \1 ", _ASCII_DROP.sub(" ", text)).split())
     text = _INNER.sub("", text)
     text = _SEPARATOR.sub(lambda m: _HELD[m[0]], text)
     text = _WORD_MID.sub(" ", _DROP.sub(" ", text))

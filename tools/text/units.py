@@ -1,9 +1,9 @@
 """What counts as one unit of a text: a word, a character, or a mix of both for code switching.
 
 word   white-space separated words.
-char   code points without spaces (languages written without spaces: their WER says nothing).
-mixed  scripts written without spaces by character (extended grapheme, so a Thai vowel stays with its consonant), all
-       else by word. A text without such a script has the same mixed units as words.
+mixed  scripts written without spaces by code point, all else by word. A text without such a script has the same mixed
+       units as words; a text wholly in such a script has the same as characters (the metric is then called cer).
+char   code points without spaces, whatever the script.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Literal
 
 import regex
 
-from tools.text.basic import base_lang
-
 UnitKind = Literal["word", "char", "mixed", "auto"]
 
 _CONTINUA = (
@@ -22,32 +20,42 @@ _CONTINUA = (
     r"\p{Tai_Le}\p{Tai_Viet}\p{Balinese}\p{Javanese}"
 )
 _HAS_CONTINUA = regex.compile(rf"[{_CONTINUA}]")
-_MIXED = regex.compile(rf"(?=[{_CONTINUA}])\X|[^\s{_CONTINUA}]+")
+_MIXED = regex.compile(rf"[{_CONTINUA}]|[^\s{_CONTINUA}]+")
+_OTHER = regex.compile(rf"[^\s{_CONTINUA}]")
 
-CHAR_LANGS = frozenset("zh cmn yue wuu nan ja th lo km my bo dz".split())
-_REGIONS = frozenset("tw cn hk sg mo jp la kh mm bt".split())
+CHAR_LANGS = frozenset("zh cmn yue wuu nan ja th lo km my".split())
+_REGIONS = frozenset("tw cn hk sg mo jp la kh mm".split())
 _METRIC = {"word": "wer", "char": "cer", "mixed": "mer"}
 
 
 @lru_cache(maxsize=1024)
 def unit_of(lang: str | None) -> UnitKind:
-    """`zh` -> char, `zh-en` or `en+zh` (two languages) -> mixed, `en` -> word, unknown -> auto.
+    """`zh`, `zh-en`, `en+zh` -> mixed, `en` -> word, unknown -> auto.
 
     auto: word where the reference has no script written without spaces, else mixed.
     """
     if not lang:
         return "auto"
-    parts = [p for p in regex.split(r"[-_+/,& ]+", lang.lower()) if len(p) in (2, 3) and p not in _REGIONS]
-    if len(set(parts)) > 1 and any(p in CHAR_LANGS for p in parts):
-        return "mixed"
-    return "char" if base_lang(lang) in CHAR_LANGS else "word"
+    first, *others = regex.split(r"[-_+/,& ]+", lang)
+    parts = [first.lower(), *(part for part in others if part.islower() and part not in _REGIONS)]
+    return "mixed" if any(part in CHAR_LANGS for part in parts) else "word"
 
 
 def resolve(kind: UnitKind, reference: str) -> UnitKind:
     """The unit of a pair, from its normalised reference; the hypothesis is cut in the same unit."""
     if kind != "auto":
         return kind
-    return "mixed" if not reference.isascii() and _HAS_CONTINUA.search(reference) else "word"
+    return "mixed" if has_spaceless(reference) else "word"
+
+
+def has_spaceless(text: str) -> bool:
+    """True where a script written without spaces is in the text."""
+    return not text.isascii() and _HAS_CONTINUA.search(text) is not None
+
+
+def all_spaceless(text: str) -> bool:
+    """True where nothing else is in the text."""
+    return not _OTHER.search(text)
 
 
 def split(text: str, kind: UnitKind) -> list[str]:

@@ -1,0 +1,85 @@
+"""Signs that are spoken, dotted abbreviations, accents."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import regex
+
+from tools.text import basic
+from tools.text.english.guard import is_english
+
+_DOTTED = regex.compile(r"(?<![\p{L}\p{N}.])(?:\p{L}\.){2,}(?:\p{L}(?![\p{L}\p{N}']))?")
+_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
+_SCALE = r"(?: (?:thousand|million|billion|trillion)\b)?"
+_MONEY = regex.compile(rf"([$£€¥₹]) ({_NUMBER}{_SCALE})|({_NUMBER}{_SCALE}) ([$£€¥₹¢])")
+_NAMES = {
+    "$": ("dollar", "cent"),
+    "£": ("pound", "penny"),
+    "€": ("euro", "cent"),
+    "¥": ("yen", ""),
+    "₹": ("rupee", ""),
+    "¢": ("cent", ""),
+}
+_PLURALS = {"yen": "yen", "penny": "pence"}
+_WORDS = {
+    "%": "percent",
+    "&": "and",
+    "@": "at",
+    "+": "plus",
+    "=": "equals",
+    "°": "degrees",
+    "×": "times",
+    "÷": "divided by",
+    "±": "plus or minus",
+}
+_SIGNS = regex.compile(r"[%&@+=°×÷±$£€¥₹¢]")
+_DEGREES = regex.compile(r"° ([cf])\b")
+_SCALES = {"c": "celsius", "f": "fahrenheit"}
+_LETTERS = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "ß": "ss", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ı": "i"})
+_LATIN_MARKS = regex.compile(r"(\p{Latin})\p{Mn}+")
+
+
+def apostrophes(text: str, lang: str | None = None) -> str:
+    """The basic rule; a row without a language counts as English."""
+    return basic.apostrophes(text, lang or "en")
+
+
+def dots(text: str, lang: str | None = None) -> str:
+    """`u.s.a.` -> `usa`; runs before punctuation becomes space."""
+    if "." not in text or not is_english(lang):
+        return text
+    return _DOTTED.sub(lambda m: m[0].replace(".", "") + " ", text)
+
+
+def signs(text: str, lang: str | None = None) -> str:
+    """`$ 5.50` -> `5 dollars and 50 cents`, `50 %` -> `50 percent`; expects the basic rules' output."""
+    if not _SIGNS.search(text) or not is_english(lang):
+        return text
+    text = _MONEY.sub(_money, text)
+    text = _DEGREES.sub(lambda m: f"degrees {_SCALES[m[1]]}", text)
+    return " ".join([_WORDS.get(word, word) for word in text.split()])
+
+
+def _money(match: regex.Match[str]) -> str:
+    sign, amount = (match[1], match[2]) if match[1] else (match[4], match[3])
+    whole, small = _NAMES[sign]
+    digits, _, cents = amount.partition(".")
+    if len(cents) == 2 and small:
+        if cents == "00":
+            return _count(digits, whole)
+        part = _count(cents.lstrip("0"), small)
+        return part if digits == "0" else f"{_count(digits, whole)} and {part}"
+    return _count(amount, whole)
+
+
+def _count(amount: str, name: str) -> str:
+    return f"{amount} {name if amount == '1' else _PLURALS.get(name, name + 's')}"
+
+
+def accents(text: str, lang: str | None = None) -> str:
+    """`café` -> `cafe`, `œuvre` -> `oeuvre`; other scripts keep every mark."""
+    if text.isascii() or not is_english(lang):
+        return text
+    text = _LATIN_MARKS.sub(r"\1", unicodedata.normalize("NFD", text.translate(_LETTERS)))
+    return unicodedata.normalize("NFC", text)
