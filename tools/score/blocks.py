@@ -13,6 +13,7 @@ from tools.rows import ScoredRow
 from tools.score.transcripts import Tally, TranscriptScore, unique
 from tools.text.profile import Profile
 
+METRICS = ("unit", "wer", "mer", "cer")
 BLOCK_FIELDS = ("speaker", "recording", "id")
 
 
@@ -27,6 +28,7 @@ class Blocks:
     by: str
     score_a: TranscriptScore
     score_b: TranscriptScore
+    metric: str = "unit"
 
     def table(self) -> NDArray[np.float64]:
         """[blocks, 3]: errors of a, errors of b, reference units."""
@@ -60,8 +62,15 @@ def choose_block(rows: Sequence[ScoredRow], by: str) -> str:
     return "id"
 
 
-def make_blocks(a: Iterable[ScoredRow], b: Iterable[ScoredRow], profile: Profile, by: str = "speaker") -> Blocks:
-    """Pair, score and sum. Raises CheckError for unequal ids or references, or for no rows at all."""
+def make_blocks(
+    a: Iterable[ScoredRow], b: Iterable[ScoredRow], profile: Profile, by: str = "speaker", metric: str = "unit"
+) -> Blocks:
+    """Pair, score and sum. `metric`: "unit" (the profile's; wer and mer mean the same) or "cer" (code points of the normalised text).
+
+    Raises CheckError for unequal ids or references, or for no rows at all; UsageError for another metric.
+    """
+    if metric not in METRICS:
+        raise UsageError(f"A comparison cannot be made of the metric {metric!r}: choose one of {', '.join(METRICS)}.")
     rows = paired(a, b)
     if not rows:
         raise CheckError("There are no rows to compare: decode the split first.")
@@ -71,9 +80,10 @@ def make_blocks(a: Iterable[ScoredRow], b: Iterable[ScoredRow], profile: Profile
     for one, two in rows:
         first, second = tally_a.add(one), tally_b.add(two)
         block = sums.setdefault(getattr(one, by), [0, 0, 0])
-        block[0] += first.words.total
-        block[1] += second.words.total
-        block[2] += first.words.reference
+        one_sum, two_sum = (m.characters if metric == "cer" else m.words for m in (first, second))
+        block[0] += one_sum.total
+        block[1] += two_sum.total
+        block[2] += one_sum.reference
     names = tuple(sorted(sums))
     table = np.array([sums[name] for name in names], dtype=np.int64)
-    return Blocks(names, table[:, 0], table[:, 1], table[:, 2], by, tally_a.result(), tally_b.result())
+    return Blocks(names, table[:, 0], table[:, 1], table[:, 2], by, tally_a.result(), tally_b.result(), metric)

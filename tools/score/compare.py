@@ -120,14 +120,16 @@ def compare_rows(
     resamples: int = 10_000,
     seed: int = 0,
     noise_floor: float = 0.0,
+    metric: str = "unit",
 ) -> Comparison:
     """Compare candidate rows b with seed rows a, paired by id, resampled by `by` (speaker, recording or id).
 
     Where not every row has a speaker the blocks are recordings (`block_by` says so), then clips. `noise_floor` is the
     absolute change of the seed against itself at another batch shape: a gain under it is "not_shown".
-    Raises CheckError for unequal ids or references, UsageError for an unknown block.
+    `metric` is "unit" (the profile's: WER or MER) or "cer".
+    Raises CheckError for unequal ids or references, UsageError for an unknown block or metric.
     """
-    return compare_blocks(make_blocks(a, b, profile, by), resamples, seed, noise_floor)
+    return compare_blocks(make_blocks(a, b, profile, by, metric), resamples, seed, noise_floor)
 
 
 def compare_blocks(blocks: Blocks, resamples: int = 10_000, seed: int = 0, noise_floor: float = 0.0) -> Comparison:
@@ -142,9 +144,9 @@ def compare_blocks(blocks: Blocks, resamples: int = 10_000, seed: int = 0, noise
         delta_interval = interval_of(deltas, tail(n))
         interval = interval_of(reductions, tail(n)) if total[0] > 0 else None
     return Comparison(
-        metric=blocks.score_a.metric,
-        a=blocks.score_a.value,
-        b=blocks.score_b.value,
+        metric="cer" if blocks.metric == "cer" else blocks.score_a.metric,
+        a=float(total[0] / total[2]) if has_units else None,
+        b=float(total[1] / total[2]) if has_units else None,
         delta=delta,
         error_reduction=float((total[0] - total[1]) / total[0]) if total[0] > 0 and has_units else None,
         interval=interval,

@@ -46,7 +46,7 @@ class Command:
         key = _one_line(text)
         if key not in self.known:
             self.prime([key])
-        return self.known[key]
+        return _one_line(self.known[key])
 
     def _run(self, texts: list[str]) -> list[str]:
         name = shlex.join(self.argv)
@@ -101,7 +101,7 @@ def from_callable(spec: str) -> Profile:
             raise UsageError(f"The normaliser {spec!r} failed on the text {text!r}: {error}") from error
         if not isinstance(out, str):
             raise UsageError(f"The normaliser {spec!r} returned {type(out).__name__} for {text!r}: a text is due.")
-        return out
+        return _one_line(out)
 
     first = [apply(text, lang) for text, lang in PROBES]
     _must_repeat(lambda: [apply(text, lang) for text, lang in PROBES], first, spec)

@@ -29,8 +29,12 @@ def recompute_interval(
     resamples: int = 10_000,
     seed: int = 0,
     noise_floor: float = 0.0,
+    metric: str = "unit",
 ) -> dict[str, Any]:
-    """a, b, delta, error_reduction, interval, delta_interval, blocks, block_by, verdict, keyed as in `Comparison`."""
+    """a, b, delta, error_reduction, interval, delta_interval, blocks, block_by, verdict, keyed as in `Comparison`.
+
+    `metric` is "unit" (the profile's) or "cer".
+    """
     left, right = ({row["id"]: row for row in read_rows(path)} for path in (rows_a, rows_b))
     if set(left) != set(right):
         raise CheckError(f"{rows_a} and {rows_b} do not hold the same row ids: they cannot be compared.")
@@ -40,7 +44,7 @@ def recompute_interval(
     chain = ["speaker", "recording", "id"]
     by = next((f for f in chain[chain.index(by) :] if all(row.get(f) for row in left.values())), "id")
     names = sorted({row[by] for row in left.values()})
-    table = [_block(profile, left, right, by, name) for name in names]
+    table = [_block(profile, left, right, by, name, metric == "cer") for name in names]
     ea, eb, units = (sum(column) for column in zip(*table))
     delta = (eb - ea) / units if units else None
     out: dict[str, Any] = {
@@ -61,12 +65,15 @@ def recompute_interval(
     return {**out, "verdict": _verdict(out, noise_floor)}
 
 
-def _block(profile: Profile, left: dict[str, Any], right: dict[str, Any], by: str, name: str) -> tuple[int, int, int]:
+def _block(
+    profile: Profile, left: dict[str, Any], right: dict[str, Any], by: str, name: str, characters: bool
+) -> tuple[int, int, int]:
     keys = [key for key, row in left.items() if row[by] == name]
     sides = []
     for rows in (left, right):
         cuts = [cut(profile, rows[key]) for key in keys]
-        sides.append(jiwer_totals([c[0] for c in cuts], [c[1] for c in cuts]))
+        at = 2 if characters else 0
+        sides.append(jiwer_totals([c[at] for c in cuts], [c[at + 1] for c in cuts], characters))
     return sum(sides[0][:3]), sum(sides[1][:3]), sides[0][3]
 
 

@@ -48,9 +48,10 @@ def read_rows(path: Path | str) -> Iterator[dict[str, Any]]:
 def cut(profile: Profile, row: dict[str, Any]) -> tuple[str, str, str, str, str]:
     """(reference, hypothesis, both as spaced units; the same as characters; unit kind) of a row."""
     lang = row.get("lang")
-    ref, hyp, kind = profile.pair(row["ref"], row["hyp"], lang)
+    said, heard = profile.normalise(row["ref"], lang), profile.normalise(row["hyp"], lang)
+    ref, hyp, kind = profile.cut(said, heard, lang)
     glue = " " if kind == "word" else ""
-    return " ".join(ref), " ".join(hyp), glue.join(ref), glue.join(hyp), kind
+    return " ".join(ref), " ".join(hyp), glue.join(said.split()), glue.join(heard.split()), kind
 
 
 def jiwer_totals(refs: list[str], hyps: list[str], characters: bool = False) -> list[int]:
