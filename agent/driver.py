@@ -15,7 +15,7 @@ from agent.act import Context, Interrupted, act
 from agent.ask import open_questions
 from agent.brief import QUESTION_IDS, Brief
 from agent.document import finished_document, paused_document, stopped_document
-from agent.events import Event, Finished
+from agent.events import Event
 from agent.gates import GATES
 from agent.procedure import Skill, Vocabulary, load_skill
 from agent.session import Session
@@ -44,10 +44,7 @@ def run(
     """
     skill = load()
     with Session.open(workdir, brief, skill=skill.name, skill_digest=skill.digest, answers=answers or {}) as session:
-        context = Context(session, skill, emit, should_stop)
-        document = _drive(context)
-    emit(Finished(document=document))
-    return document
+        return _drive(Context(session, skill, emit, should_stop))
 
 
 def _drive(context: Context) -> dict[str, Any]:

@@ -152,9 +152,9 @@ def report(workdir: Finished) -> None:
 def plan(brief: Annotated[Path, typer.Argument(help="The brief (YAML).")], json_: Json = False) -> None:
     """Say what a brief would do, and its worst case in time and cost. Starts nothing."""
     from agent.faces.runs import load_brief
-    from agent.forecast import forecast
+    from agent.plan import plan_document
 
-    _show(forecast(load_brief(brief)), json_)
+    _show(plan_document(load_brief(brief)), json_)
 
 
 @app.command()

@@ -9,6 +9,7 @@ from typing import Any
 
 from agent.brief import Brief
 from agent.document import error_document
+from agent.events import Finished
 from agent.faces.headless import StopFlag, emitter, listening
 from tools.errors import RehearError, UsageError
 
@@ -56,6 +57,8 @@ def run_brief(
             )
     except RehearError as error:
         document = error_document(error, workdir)
+    except KeyboardInterrupt:
+        document = error_document(KeyboardInterrupt("stopped at once"), workdir)
     if document["status"] == "interrupted":
         document["exit_code"] = flag.exit_code
     _print_ending(document, json_mode, stream_mode)
@@ -64,7 +67,8 @@ def run_brief(
 
 def _print_ending(document: dict[str, Any], json_mode: bool, stream_mode: bool) -> None:
     if json_mode or stream_mode:
-        print(json.dumps(document, ensure_ascii=False), flush=True)
+        last = Finished(document=document).to_json() if stream_mode else document
+        print(json.dumps(last, ensure_ascii=False), flush=True)
         if document["error"]:
             print(f"rehear: {document['error']['message']}", file=sys.stderr)
         return

@@ -13,6 +13,7 @@ from tools.errors import BudgetError
 from tools.train.config import GspoConfig
 
 RUN = "run1"
+REGISTRATION = "registration.json"
 
 
 def run(context: Context) -> str:
@@ -21,7 +22,7 @@ def run(context: Context) -> str:
     config = _fitting(context)
     pool = json.loads((context.workdir / POOL).read_text(encoding="utf-8"))["clips"]
     exposure = config.exposure(len(pool))
-    path = context.workdir / "runs" / RUN / "config.json"
+    path = context.workdir / "runs" / RUN / REGISTRATION
     frozen = contract(context)
     body = config.model_dump(mode="json")
     digest = write_text(path, json.dumps({"config": body, "pool": pool}, indent=1, sort_keys=True, ensure_ascii=False) + "\n")

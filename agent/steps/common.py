@@ -144,6 +144,8 @@ def evaluate_model(
     def do() -> dict[str, Any]:
         heard = recogniser(context) if folder is None else exported(context, folder)
         heard.wear(weights)
+        if model["kind"] == "seed" or folder is None:
+            _same_model(eval_id, model["digest"], heard.policy.digest)
         rows = decode_rows(heard, clips_of(context, split), prompt, limit, context.progress(f"decoding {eval_id}"))
         done = write_evaluation(place, rows, profile_of(context))
         return {
@@ -158,6 +160,11 @@ def evaluate_model(
     record_eval(context, args, result)
     scores: dict[str, Any] = result["scores"]
     return scores
+
+
+def _same_model(eval_id: str, said: str, is_: str) -> None:
+    if said != is_:
+        raise CheckError(f"{eval_id}: the weights at hand have digest {is_[:12]}, on record is {said[:12]}: they were changed")
 
 
 def rate(scores: dict[str, Any], metric: str) -> float | None:
@@ -193,8 +200,10 @@ def record_eval(context: Context, args: dict[str, Any], result: dict[str, Any]) 
 
 
 def seed_model(context: Context) -> dict[str, Any]:
-    """The seed as an evaluation's `model`."""
-    return {"kind": "seed", "run": None, "update": None, "digest": recogniser(context).policy.digest}
+    """The seed as an evaluation's `model`; whatever checkpoint was worn last is taken off first."""
+    heard = recogniser(context)
+    heard.wear(None)
+    return {"kind": "seed", "run": None, "update": None, "digest": heard.policy.digest}
 
 
 def work_of(context: Context, config: GspoConfig | None = None) -> Work:

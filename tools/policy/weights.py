@@ -70,8 +70,3 @@ def state_digest(state: Mapping[str, Tensor], config: Mapping[str, Any]) -> str:
     for name in sorted(state):
         _feed(digest, name, state[name])
     return digest.hexdigest()
-
-
-def versions(parameters: Iterable[Tensor]) -> tuple[tuple[int, int], ...]:
-    """Changes whenever a tensor is written in place or replaced: the key under which a digest may be remembered."""
-    return tuple((tensor.data_ptr(), tensor._version) for tensor in parameters)

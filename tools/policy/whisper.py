@@ -22,7 +22,7 @@ from tools.policy.languages import language_code, pin_language
 from tools.policy.surface import select_surface
 from tools.policy.token_logprobs import token_logprobs
 from tools.policy.vocabulary import build_vocabulary
-from tools.policy.weights import plain_state, state_digest, versions
+from tools.policy.weights import plain_state, state_digest
 from tools.policy.whisper_decoder import WhisperState, cross_keys
 from tools.policy.whisper_files import load_parts
 
@@ -48,7 +48,6 @@ class WhisperPolicy:
         self.languages = self._languages()
         declared = getattr(generation, "is_multilingual", None)
         self.multilingual: bool = bool(self.languages) and (declared if declared is not None else size >= 51865)
-        self._remembered: dict[str, tuple[Any, str]] = {}
         self.base_digest = self.digest
 
     @classmethod
@@ -62,21 +61,19 @@ class WhisperPolicy:
 
     # -- digests ------------------------------------------------------------------------------------------------
 
-    def _digest(self, part: str, prefix: str) -> str:
-        key = versions(self.model.parameters())
-        if self._remembered.get(part, (None, ""))[0] != key:
-            state = {name: t for name, t in plain_state(self.model).items() if name.startswith(prefix)}
-            self._remembered[part] = (key, state_digest(state, self.model.config.to_dict()))
-        return self._remembered[part][1]
+    def _digest(self, prefix: str) -> str:
+        """Computed anew each time: a fused optimiser writes tensors without telling their version counters."""
+        state = {name: t for name, t in plain_state(self.model).items() if name.startswith(prefix)}
+        return state_digest(state, self.model.config.to_dict())
 
     @property
     def digest(self) -> str:
         """sha256 over every tensor and the shape fields of the config; follows the weights as they train."""
-        return self._digest("all", "")
+        return self._digest("")
 
     @property
     def encoder_digest(self) -> str:
-        return self._digest("encoder", "model.encoder.")
+        return self._digest("model.encoder.")
 
     # -- audio --------------------------------------------------------------------------------------------------
 

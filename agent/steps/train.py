@@ -1,0 +1,182 @@
+"""train: launch or resume the registered run; each checkpoint is evaluated on dev and retention under the frozen contract."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agent.act import Context, Interrupted
+from agent.contract import contract_digest
+from agent.forecast import train_minutes
+from agent.steps.choose_run import REGISTRATION, RUN
+from agent.steps.common import (
+    clips_of,
+    contract,
+    evaluate_model,
+    profile_of,
+    rate,
+    recogniser,
+    seed_folder,
+    spending,
+    threads,
+    work_of,
+)
+from tools.errors import BudgetError, CheckError
+from tools.rows import Clip
+
+if TYPE_CHECKING:
+    from agent.meter import Meter
+    from tools.train.config import GspoConfig
+    from tools.train.trainer import RunResult
+
+
+UNFINISHED = ("lost", "interrupted", "budget")
+
+
+def run(context: Context) -> str:
+    from tools.train import trainer as training
+
+    end = context.last("run_end", run_id=RUN)
+    if end is not None and end.payload["reason"] not in UNFINISHED:
+        return "trained"
+    config, pool = registered(context)
+    minutes = train_minutes(work_of(context, config))
+    with spending(context, "train", minutes) as meter:
+        _launch(context)
+        try:
+            result = _train(context, config, pool, meter, minutes)
+        except Interrupted:
+            _end(context, "interrupted", None)
+            raise
+        except training.Interrupted as stopped:
+            _end(context, "interrupted" if context.should_stop() else "budget", None)
+            if context.should_stop():
+                raise Interrupted from stopped
+            raise BudgetError(
+                f"the run took its whole reservation of {minutes:.3g} CPU minutes by update {stopped.update} of "
+                f"{config.updates}: a larger budget goes on from there"
+            ) from stopped
+        _end(context, result.reason, result)
+    return "trained"
+
+
+def registered(context: Context) -> tuple[GspoConfig, list[Clip]]:
+    """The registered settings and pool. Raises CheckError when the registration is not the one on record."""
+    from tools.train.config import make_config
+
+    record = context.must("register", run_id=RUN).payload
+    raw = (_folder(context) / REGISTRATION).read_bytes()
+    if hashlib.sha256(raw).hexdigest() != record["config_sha256"]:
+        raise CheckError(f"runs/{RUN}/{REGISTRATION} is not the one on record: put it back, or start a new work directory")
+    body = json.loads(raw)
+    by_id = {c.id: c for c in clips_of(context, "train")}
+    return make_config(body["config"], where=f"runs/{RUN}/{REGISTRATION}"), [by_id[i] for i in body["pool"]]
+
+
+def _launch(context: Context) -> None:
+    """One `launch` record an attempt; an attempt that a kill ended is told as lost by the next one."""
+    launches = [r for r in context.ledger.records("launch") if r.payload["run_id"] == RUN]
+    ends = {r.payload["attempt"] for r in context.ledger.records("run_end") if r.payload["run_id"] == RUN}
+    for lost in launches:
+        if lost.payload["attempt"] not in ends:
+            _end(context, "lost", None, attempt=lost.payload["attempt"])
+            context.record("recovery", {"what": f"attempt {lost.payload['attempt']} of {RUN} was lost", "details": {"run_id": RUN}})
+    context.record(
+        "launch",
+        {
+            "run_id": RUN,
+            "attempt": len(launches) + 1,
+            "from_update": _resumable(context),
+            "reservation": context.session.budget.open()[-1].reservation,
+        },
+    )
+
+
+def _resumable(context: Context) -> int:
+    from tools.train.checkpoint import find_checkpoints
+
+    found = find_checkpoints(_folder(context) / "checkpoints").resumable
+    return 0 if found is None else found.update
+
+
+def _folder(context: Context) -> Path:
+    return context.workdir / "runs" / RUN
+
+
+def _train(context: Context, config: GspoConfig, pool: list[Clip], meter: Meter, minutes: float) -> RunResult:
+    from tools.policy.whisper import WhisperPolicy
+    from tools.reward import make_reward
+    from tools.train.trainer import train
+
+    frozen, heard = contract(context), recogniser(context)
+    policy = WhisperPolicy.load(seed_folder(context))
+    prompt = frozen["prompt"]["text"]
+    return train(
+        policy,
+        pool,
+        heard.cache.get,
+        make_reward(frozen["reward"]["name"], profile_of(context)),
+        config,
+        _folder(context),
+        prompts=lambda clip: policy.prompt_ids(prompt, clip.lang, clip_id=clip.id),
+        on_event=lambda event: _told(context, event, config),
+        should_stop=lambda: _stop(context, meter, minutes),
+        evaluate=lambda update: _evaluate(context, update),
+    )
+
+
+def _stop(context: Context, meter: Meter, minutes: float) -> bool:
+    return context.should_stop() or meter.seconds / 60 > minutes
+
+
+def _told(context: Context, event: dict[str, Any], config: GspoConfig) -> None:
+    if event.get("event") == "update":
+        context.progress("training")(event["update"], config.updates)
+
+
+def _evaluate(context: Context, update: int) -> dict[str, Any]:
+    """Dev and retention of one checkpoint, from the weights on disk. Done before, it is only read."""
+    from tools.train.checkpoint import find_markers
+
+    frozen = contract(context)
+    checkpoint = next(c for c in find_markers(_folder(context) / "checkpoints") if c.update == update)
+    metric = frozen["selection"]["metric"]
+    values: dict[str, float | None] = {}
+    for split in ("dev", "retention"):
+        if not clips_of(context, split):
+            continue
+        scores = evaluate_model(
+            context,
+            f"{RUN}-u{checkpoint.update:04d}-{split}",
+            split,
+            model={"kind": "checkpoint", "run": RUN, "update": checkpoint.update, "digest": checkpoint.digest},
+            weights=checkpoint.folder / "trainable.safetensors",
+            prompt=frozen["prompt"]["text"],
+            limit=frozen["decoding"]["limit"],
+            contract_sha256=contract_digest(frozen),
+        )
+        values[split] = rate(scores, metric)
+    context.measured("dev", values["dev"] or 0.0, update=checkpoint.update, retention=values.get("retention"))
+    return values
+
+
+def _end(context: Context, reason: str, result: RunResult | None, attempt: int | None = None) -> None:
+    from tools.train.checkpoint import find_markers
+
+    metrics = _folder(context) / "metrics.jsonl"
+    found = [c for c in find_markers(_folder(context) / "checkpoints") if c.candidate]
+    context.record(
+        "run_end",
+        {
+            "run_id": RUN,
+            "attempt": attempt or len([r for r in context.ledger.records("launch") if r.payload["run_id"] == RUN]),
+            "reason": reason,
+            "updates": max((c.update for c in found), default=0),
+            "checkpoints": [{"update": c.update, "digest": c.digest} for c in found],
+            "trained_sha256": found[-1].digest if found else None,
+            "metrics_sha256": hashlib.sha256(metrics.read_bytes()).hexdigest() if metrics.is_file() else None,
+            "details": {} if result is None else {k: v for k, v in result.to_json().items() if k != "checkpoints"},
+        },
+    )
