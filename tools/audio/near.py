@@ -1,0 +1,163 @@
+"""Near identity: which clips are the same sound under another encoding, level, noise, room, cut or speed.
+
+`NearIndex` stores clips by key; `matches` finds the stored clips that an asking clip is a copy of, contains or lies in:
+fingerprint words find places (`tools.audio.index`), phase decides (`tools.audio.phase`). Covered: `COVERED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+import soxr
+
+from tools.audio.fingerprint import FP_RATE, HOP_S, SPAN, fingerprint
+from tools.audio.index import Candidate, FingerprintIndex
+from tools.audio.phase import Agreement, coherence_at, compare, compare_speed
+from tools.audio.read import Wave
+
+COVERED = (
+    "other name, container, bit depth, rate, level, channel; MP3, Opus, Vorbis, mu-law; noise to 20 dB; crop, padding; "
+    "a cut of 1.2 s or more out of a longer recording; reverberation to RT60 0.8 s; speed changed by up to 10 %"
+)
+THRESHOLD = 0.38  # coherence: copies give 0.6 and more, the sentence spoken again by the same voice at most 0.25
+LEAST_THRESHOLD, MOST_THRESHOLD = 0.35, 0.55
+MARGIN = 1.4  # of the highest coherence among pairs known to differ
+SAME_SHARE = 0.6  # of the shorter clip must be the same sound
+LEAST_SHARED_S = 0.3
+LOOK_S = 4.0  # seconds compared first
+WHOLE_S = 30.0  # seconds over which the shared part is then followed
+CHUNK_S = 1.0
+CHUNK_COHERENCE = 0.2  # at the lag already known
+MAX_SPEED_BIT_ERRORS = 0.2  # a copy at another speed keeps its words better than one in noise
+MANY_OF_ONE_SIZE = 8
+TRIED = 4  # places tried for each stored clip
+
+Stretch = Callable[[int, float, float], Wave]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A stored clip that shares sound with the asking one.
+
+    The asking clip's time t is the stored clip's `offset_s + speed * t`. `shared_s` seconds of sound are the same,
+    `share` of the shorter clip; `whole` says that this is enough to call them the same audio.
+    """
+
+    key: int
+    coherence: float
+    offset_s: float
+    speed: float
+    shared_s: float
+    share: float
+
+    @property
+    def whole(self) -> bool:
+        return self.share >= SAME_SHARE
+
+
+@dataclass
+class NearIndex:
+    """Clips to be found. `stretch(key, start_s, stop_s)` gives 8 kHz sound of a stored clip again when it must be
+    compared.
+    """
+
+    stretch: Stretch
+    threshold: float = THRESHOLD
+    index: FingerprintIndex = field(default_factory=FingerprintIndex)
+    seconds: dict[int, float] = field(default_factory=dict)
+    by_size: dict[int, list[int]] = field(default_factory=dict)
+
+    def add(self, key: int, wave8k: Wave) -> None:
+        self.index.add(key, fingerprint(wave8k, query=False))
+        self.seconds[key] = wave8k.size / FP_RATE
+        self.by_size.setdefault(wave8k.size, []).append(key)
+
+    def matches(self, wave8k: Wave, skip: frozenset[int] = frozenset()) -> list[Match]:
+        """Stored clips that share sound with this one, one match a clip, highest coherence first."""
+        found: dict[int, Match] = {}
+        tried: dict[int, int] = {}
+        for place in [*self.index.find(fingerprint(wave8k), skip), *self._of_one_size(wave8k.size, skip)]:
+            if place.key in found or tried.get(place.key, 0) >= TRIED:
+                continue
+            tried[place.key] = tried.get(place.key, 0) + 1
+            match = self._match(wave8k, place)
+            if match:
+                found[place.key] = match
+        return sorted(found.values(), key=lambda m: (-m.coherence, m.key))
+
+    def _of_one_size(self, size: int, skip: frozenset[int]) -> list[Candidate]:
+        """Clips of the same length to the sample: noise and distortion leave that, and it is rare by chance."""
+        keys = [key for key in self.by_size.get(size, []) if key not in skip]
+        seconds = size / FP_RATE
+        return [Candidate(key, 0.0, 1.0, 0, 1.0, 0.0, seconds) for key in keys] if len(keys) <= MANY_OF_ONE_SIZE else []
+
+    def _match(self, wave: Wave, place: Candidate) -> Match | None:
+        seconds = wave.size / FP_RATE
+        middle = (place.first_s + place.last_s + SPAN * HOP_S) / 2
+        begin = min(max(0.0, middle - LOOK_S / 2), max(0.0, seconds - LOOK_S))
+        ours = wave[round(begin * FP_RATE) : round((begin + LOOK_S) * FP_RATE)]
+        theirs_at = place.start_s + place.speed * begin - 0.1
+        theirs = self._stored(place.key, theirs_at, theirs_at + place.speed * ours.size / FP_RATE + 0.2)
+        if min(ours.size, theirs.size) < LEAST_SHARED_S * FP_RATE:
+            return None
+        agreed = self._agree(ours, theirs, place)
+        if agreed is None or agreed.shared_s < LEAST_SHARED_S:
+            return None
+        # ours(t) slowed by speed is theirs(t - lag): asking time begin + t/speed is stored time theirs_at + t - lag
+        offset = max(theirs_at, 0.0) - agreed.lag_s - agreed.speed * begin
+        shared = self._follow(wave, place.key, offset, agreed.speed, middle)
+        shorter = min(seconds * agreed.speed, self.seconds[place.key])
+        share = min(1.0, shared / max(min(shorter, WHOLE_S), 1e-9))
+        return Match(place.key, agreed.coherence, offset, agreed.speed, shared, share)
+
+    def _agree(self, ours: Wave, theirs: Wave, place: Candidate) -> Agreement | None:
+        """The agreement that passes the threshold: at equal speed first, then at the speed that the words suggest."""
+        if abs(place.speed - 1) < 0.03:
+            plain = compare(ours, theirs)
+            if plain.coherence >= self.threshold:
+                return plain
+        if place.bit_errors > MAX_SPEED_BIT_ERRORS:
+            return None
+        moved = compare_speed(ours, theirs, place.speed)
+        return moved if moved.coherence >= self.threshold else None
+
+    def _follow(self, wave: Wave, key: int, offset: float, speed: float, middle: float) -> float:
+        """Seconds (of the stored clip) over which both are the same sound, looked at second by second around
+        `middle`.
+        """
+        start = max(0.0, -offset / speed, middle - WHOLE_S / 2)
+        stop = min(wave.size / FP_RATE, (self.seconds[key] - offset) / speed, start + WHOLE_S)
+        if stop - start < LEAST_SHARED_S:
+            return 0.0
+        ours = wave[round(start * FP_RATE) : round(stop * FP_RATE)]
+        if speed != 1.0:
+            ours = np.asarray(soxr.resample(ours, FP_RATE, FP_RATE * speed), dtype=np.float32)
+        theirs = self._stored(key, offset + speed * start, offset + speed * stop)
+        size = min(ours.size, theirs.size)
+        return _same_seconds(ours[:size], theirs[:size]) if size else 0.0
+
+    def _stored(self, key: int, start_s: float, stop_s: float) -> Wave:
+        start_s, stop_s = max(0.0, start_s), min(self.seconds[key], stop_s)
+        return self.stretch(key, start_s, stop_s) if stop_s > start_s else np.zeros(0, np.float32)
+
+
+def _same_seconds(a: Wave, b: Wave) -> float:
+    """Seconds of two aligned stretches that are the same sound; a pause belongs to whatever the sound around it is."""
+    count = max(1, round(a.size / (CHUNK_S * FP_RATE)))
+    spans = list(pairwise(np.linspace(0, a.size, count + 1).astype(int)))
+    energy = np.array([float(b[i:j] @ b[i:j]) for i, j in spans])
+    same = np.array([coherence_at(a[i:j], b[i:j]) >= CHUNK_COHERENCE for i, j in spans])
+    total = float(energy.sum())
+    return a.size / FP_RATE * float(energy[same].sum()) / total if total > 0 else 0.0
+
+
+def calibrated_threshold(pairs: Iterable[tuple[Wave, Wave]]) -> tuple[float, float]:
+    """The threshold for a corpus from pairs (8 kHz) known to differ: (threshold, highest coherence seen).
+
+    The highest coherence plus 40 %, at least 0.35. Above 0.55 phase cannot tell this corpus apart (steady tones, say).
+    """
+    highest = max((compare(a[: 4 * FP_RATE], b[: 4 * FP_RATE]).coherence for a, b in pairs), default=0.0)
+    return max(LEAST_THRESHOLD, MARGIN * highest), highest
