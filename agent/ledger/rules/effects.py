@@ -106,7 +106,7 @@ def answers(e: Evidence) -> Iterator[Finding]:
             yield Violation(f"{name} is answered and was never asked", (record.seq,))
         if name in QUESTIONS:
             try:
-                Brief().answered({name: payload["value"]})
+                Brief(name="any").answered({name: payload["value"]})
             except UsageError as err:
                 yield Violation(f"the answer to {name} is not valid: {err}", (record.seq,))
         if payload["default"] != (record.actor == "agent"):
