@@ -27,12 +27,17 @@ class NonFinite(Exception):
 
 @dataclass(frozen=True)
 class TrainGroup:
-    """The answers of one clip that train, with one advantage each."""
+    """The different answers of one clip that train, with an advantage each.
+
+    `counts[i]` is how often answer i was sampled. Equal answers have equal tokens, reward and ratio, so one row
+    weighted by its count gives the same loss and gradient as the copies, for less work.
+    """
 
     clip: Clip
     answers: tuple[Answer, ...]
     advantages: tuple[float, ...]
     rewards: tuple[float, ...]
+    counts: tuple[int, ...]
 
     @property
     def tokens(self) -> list[tuple[int, ...]]:
@@ -63,13 +68,18 @@ def make_groups(retained: Retained, clips: dict[str, Clip], config: GspoConfig) 
     out = []
     for group in retained.groups:
         adv = advantages(group.rewards, config.estimator, std_floor=config.std_floor)
-        used = [i for i, u in enumerate(adv.used) if u]
+        same: dict[tuple[int, ...], list[int]] = {}
+        for i, used in enumerate(adv.used):
+            if used:
+                same.setdefault(group.answers[i].tokens, []).append(i)
+        first = [rows[0] for rows in same.values()]
         out.append(
             TrainGroup(
                 clips[group.clip_id],
-                tuple(group.answers[i] for i in used),
-                tuple(adv.values[i] for i in used),
-                tuple(float(group.rewards[i] or 0.0) for i in used),
+                tuple(group.answers[i] for i in first),
+                tuple(adv.values[i] for i in first),
+                tuple(float(group.rewards[i] or 0.0) for i in first),
+                tuple(len(rows) for rows in same.values()),
             )
         )
     assert len({g.clip.id for g in out}) == len(retained.groups), "as many groups as clips"
@@ -162,7 +172,9 @@ class Learner:
         import torch
 
         sequence = self.config.method == "gspo"
-        total = float(sum(len(groups[i].answers) if sequence else sum(groups[i].lengths) for i in batch))
+        total = float(
+            sum(n * (1 if sequence else t) for i in batch for n, t in zip(groups[i].counts, groups[i].lengths))
+        )
         value = 0.0
         for at in range(0, len(batch), self.config.chunk_clips):
             ids = batch[at : at + self.config.chunk_clips]
@@ -177,7 +189,7 @@ class Learner:
                 old,
                 mask,
                 torch.tensor([a for g in chunk for a in g.advantages], dtype=new.dtype, device=new.device),
-                torch.ones(len(new), dtype=new.dtype, device=new.device),
+                torch.tensor([float(n) for g in chunk for n in g.counts], dtype=new.dtype, device=new.device),
                 clip_low=self.config.clip_low,
                 clip_high=self.config.clip_high,
                 kl_weight=self.config.kl_weight,
@@ -186,14 +198,19 @@ class Learner:
             )
             out.loss.backward()
             value += out.loss.item()
-            self._note(out, stats, fresh)
+            self._note(out, [n for g in chunk for n in g.counts], stats, fresh)
         stats.loss.append(value)
 
-    def _note(self, out: losses.PolicyLoss, stats: StepStats, fresh: bool) -> None:
-        ratios = out.ratios[out.counted].float().cpu()
+    def _note(self, out: losses.PolicyLoss, counts: list[int], stats: StepStats, fresh: bool) -> None:
+        """Figures over answers as sampled: a row stands for as many as its count."""
+        import torch
+
+        times = torch.tensor(counts)
+        counted = out.counted.cpu().repeat_interleave(times, 0)
+        ratios = out.ratios.cpu().repeat_interleave(times, 0)[counted].float()
         stats.ratios.append(ratios)
-        stats.clipped += float(out.clipped.sum())
-        stats.counted += float(out.counted.sum())
+        stats.clipped += float(out.clipped.cpu().repeat_interleave(times, 0).sum())
+        stats.counted += len(ratios)
         if not fresh and len(ratios):
             stats.moved = max(stats.moved, float((ratios - 1).abs().max()))
 

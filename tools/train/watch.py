@@ -84,10 +84,11 @@ def correlation(groups: Sequence[TrainGroup], error: Error | None = None) -> flo
         e = [-r for r in g.rewards]
         if error is not None:
             e = [error(a.text, g.clip.text or "", g.clip.lang) for a in g.answers]
-        a_mean, e_mean = fmean(g.advantages), fmean(e)
-        top += sum((a - a_mean) * (x - e_mean) for a, x in zip(g.advantages, e))
-        left += sum((a - a_mean) ** 2 for a in g.advantages)
-        right += sum((x - e_mean) ** 2 for x in e)
+        rows = list(zip(g.advantages, e, g.counts))
+        a_mean, e_mean = (fmean(column, g.counts) for column in (g.advantages, e))
+        top += sum(n * (a - a_mean) * (x - e_mean) for a, x, n in rows)
+        left += sum(n * (a - a_mean) ** 2 for a, _, n in rows)
+        right += sum(n * (x - e_mean) ** 2 for _, x, n in rows)
     return top / math.sqrt(left * right) if left > 0 and right > 0 else None
 
 

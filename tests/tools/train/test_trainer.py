@@ -9,9 +9,10 @@ import torch
 
 from tests.tools.train import toy
 from tools.errors import CheckError, UsageError
-from tools.rows import Answer
+from tools.rows import Answer, Clip
 from tools.train.checkpoint import find_checkpoints, load_trained
 from tools.train.config import make_config
+from tools.train.learner import Learner, StepStats, TrainGroup
 from tools.train.metrics import final_view, read_metrics
 from tools.train.order import ClipOrder, Position
 from tools.train.trainer import Interrupted
@@ -88,6 +89,35 @@ def test_chunks_change_nothing_but_rounding(tmp_path: Path) -> None:
         _, policy = toy.run(tmp_path / f"r{chunk}", toy.config(updates=3, chunk_clips=chunk, lr=1e-3))
         weights.append(torch.cat([p.detach().flatten() for p in policy.model.parameters()]))
     assert torch.allclose(weights[0], weights[1], atol=2e-5)
+
+
+def test_equal_answers_are_one_row_with_the_same_gradient() -> None:
+    """One row weighted by its count gives the loss and gradient of the copies, for both methods."""
+    policy, clip = toy.ToyPolicy(), toy.pool()[0]
+    a, b = (Answer(clip.id, "x", t, logprobs=(-1.0,) * len(t)) for t in ((1, 2, 12), (3, 12)))
+    merged = TrainGroup(clip, (a, b), (0.5, -1.5), (0.0, -1.0), (3, 1))
+    copies = TrainGroup(clip, (a, a, a, b), (0.5, 0.5, 0.5, -1.5), (0.0, 0.0, 0.0, -1.0), (1, 1, 1, 1))
+    for method in ("gspo", "grpo"):
+        learner = Learner(
+            policy, toy.config(method=method), lambda cs: policy.encode([toy.wave(c) for c in cs]), prompt
+        )
+        out = []
+        for group in (merged, copies):
+            stats = StepStats()
+            learner._minibatch([group], [0], {}, {}, stats, fresh=False)
+            grads = [p.grad.clone() for p in learner.named.values()]
+            learner.optimiser.zero_grad()
+            out.append((stats, grads))
+        (s1, g1), (s2, g2) = out
+        assert s1.loss == pytest.approx(s2.loss, abs=1e-6)
+        assert torch.equal(torch.cat(s1.ratios), torch.cat(s2.ratios))
+        assert (s1.clipped, s1.counted) == (s2.clipped, s2.counted)
+        for x, y in zip(g1, g2):
+            assert torch.allclose(x, y, atol=1e-6)
+
+
+def prompt(clip: Clip) -> tuple[int, ...]:
+    return (toy.START,)
 
 
 def test_frozen_tensors_stay_byte_equal_and_only_the_surface_moves(tmp_path: Path) -> None:
