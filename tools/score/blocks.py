@@ -65,7 +65,7 @@ def choose_block(rows: Sequence[ScoredRow], by: str) -> str:
 def make_blocks(
     a: Iterable[ScoredRow], b: Iterable[ScoredRow], profile: Profile, by: str = "speaker", metric: str = "unit"
 ) -> Blocks:
-    """Pair, score and sum. `metric`: "unit" (the profile's; wer and mer mean the same) or "cer" (code points of the normalised text).
+    """Pair, score and sum. `metric`: "unit" (the profile's; wer and mer mean the same) or "cer" (code points).
 
     Raises CheckError for unequal ids or references, or for no rows at all; UsageError for another metric.
     """

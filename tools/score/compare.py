@@ -7,17 +7,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tools.rows import ScoredRow
 from tools.score.blocks import Blocks, make_blocks
-from tools.score.quantiles import NORMAL, t_quantile
-from tools.score.resample import quantile, resampled_sums, uniform32
+from tools.score.inference import sign_flip_p
+from tools.score.intervals import (
+    LEVEL,
+    Interval,
+    bca,
+    effective_blocks,
+    percentile,
+    statistics,
+    widened,
+    without_each,
+)
+from tools.score.resample import resampled_sums
 from tools.text.profile import Profile
 
 MIN_BLOCKS = 10
-LEVEL = 0.95
-METHOD = "blocked bootstrap, percentile interval widened by Student's t"
+METHOD = "blocked bootstrap, percentile interval widened by Student's t on the effective number of blocks"
 
 
 @dataclass(frozen=True)
@@ -26,7 +34,8 @@ class Comparison:
 
     `a`, `b`: error rates; `delta` = b - a (negative is better); `error_reduction` = (a - b) / a, None where a makes no
     error. `interval` is the 95 % interval of the error reduction, `delta_interval` that of delta; both None under ten
-    blocks. `verdict`: better | worse | not_shown | too_few_blocks.
+    blocks. `other_intervals` (of the error reduction, percentile and BCa) stand beside it for those who report them.
+    `effective_blocks` is Kish's number of blocks. `verdict`: better | worse | not_shown | too_few_blocks.
     """
 
     metric: str
@@ -34,8 +43,8 @@ class Comparison:
     b: float | None
     delta: float | None
     error_reduction: float | None
-    interval: tuple[float, float] | None
-    delta_interval: tuple[float, float] | None
+    interval: Interval | None
+    delta_interval: Interval | None
     blocks: int
     block_by: str
     verdict: str
@@ -49,61 +58,19 @@ class Comparison:
     level: float = LEVEL
     method: str = METHOD
     noise_floor: float = 0.0
+    effective_blocks: float = 0.0
+    other_intervals: dict[str, Interval | None] = field(default_factory=dict)
     profile: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         out = {name: getattr(self, name) for name in self.__dataclass_fields__}
         for name in ("interval", "delta_interval"):
             out[name] = None if out[name] is None else list(out[name])
+        out["other_intervals"] = {k: None if v is None else list(v) for k, v in self.other_intervals.items()}
         return {**out, "interval_of": "error_reduction"}
 
 
-def tail(blocks: int, level: float = LEVEL) -> float:
-    """The bootstrap tail probability that makes a percentile interval as wide as a t interval on `blocks` blocks.
-
-    alpha' = Phi(-sqrt(B / (B - 1)) * t[1 - alpha/2, B - 1]) (Hesterberg 2015, "expanded percentile").
-    """
-    t = t_quantile(0.5 + level / 2.0, blocks - 1)
-    return NORMAL.cdf(-((blocks / (blocks - 1)) ** 0.5) * t)
-
-
-def statistics(sums: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(delta, error reduction) of sums [..., 3] = errors of a, errors of b, units. No unit: divided by one. No error of
-    a: reduction 0 where b makes none either, else minus infinity."""
-    a, b, units = sums[..., 0], sums[..., 1], sums[..., 2]
-    delta = (b - a) / np.maximum(units, 1.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        reduction = np.where(a > 0, (a - b) / np.where(a > 0, a, 1.0), np.where(b > 0, -np.inf, 0.0))
-    return delta, reduction
-
-
-def interval_of(values: NDArray[np.float64], tail_p: float) -> tuple[float, float] | None:
-    """The two quantiles at `tail_p` and 1 - `tail_p`; None where one is not finite."""
-    ordered = np.sort(values)
-    low, high = quantile(ordered, tail_p), quantile(ordered, 1.0 - tail_p)
-    return (low, high) if np.isfinite(low) and np.isfinite(high) else None
-
-
-def sign_flip_p(difference: NDArray[np.float64], resamples: int, seed: int) -> float:
-    """Two-sided permutation test: swap the systems within blocks at random; `difference` = errors b - a by block.
-
-    All 2**B swaps where B <= 13, else `resamples` seeded ones (the top bit of the same stream's draws).
-    """
-    observed = abs(float(difference.sum()))
-    n = len(difference)
-    if n <= 13:
-        signs = 1.0 - 2.0 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
-        return float(np.mean(np.abs(signs @ difference) >= observed - 1e-9))
-    hits, step = 0, max(1, (1 << 20) // n)
-    for first in range(0, resamples, step):
-        rows = min(step, resamples - first)
-        bits = (uniform32(seed + 1, first * n, rows * n) >> np.uint64(31)).reshape(rows, n)
-        total = np.abs((1.0 - 2.0 * bits.astype(np.float64)) @ difference)
-        hits += int(np.sum(total >= observed - 1e-9))
-    return (hits + 1) / (resamples + 1)
-
-
-def verdict_of(delta: float | None, interval: tuple[float, float] | None, blocks: int, noise_floor: float = 0.0) -> str:
+def verdict_of(delta: float | None, interval: Interval | None, blocks: int, noise_floor: float = 0.0) -> str:
     """better | worse | not_shown | too_few_blocks: the interval of delta must be clear of zero, delta of the noise."""
     if blocks < MIN_BLOCKS:
         return "too_few_blocks"
@@ -139,10 +106,14 @@ def compare_blocks(blocks: Blocks, resamples: int = 10_000, seed: int = 0, noise
     has_units = total[2] > 0
     delta = float((total[1] - total[0]) / total[2]) if has_units else None
     interval = delta_interval = None
+    others: dict[str, Interval | None] = {}
     if n >= MIN_BLOCKS:
-        deltas, reductions = statistics(resampled_sums(table, resamples, seed))
-        delta_interval = interval_of(deltas, tail(n))
-        interval = interval_of(reductions, tail(n)) if total[0] > 0 else None
+        deltas, reductions = (np.sort(values) for values in statistics(resampled_sums(table, resamples, seed)))
+        delta_interval = widened(deltas, effective_blocks(table))
+        if total[0] > 0:
+            interval = widened(reductions, effective_blocks(table))
+            observed, left_out = statistics(total)[1], statistics(without_each(table))[1]
+            others = {"percentile": percentile(reductions), "bca": bca(reductions, float(observed), left_out)}
     return Comparison(
         metric="cer" if blocks.metric == "cer" else blocks.score_a.metric,
         a=float(total[0] / total[2]) if has_units else None,
@@ -162,5 +133,7 @@ def compare_blocks(blocks: Blocks, resamples: int = 10_000, seed: int = 0, noise
         resamples=resamples,
         seed=seed,
         noise_floor=noise_floor,
+        effective_blocks=effective_blocks(table),
+        other_intervals=others,
         profile=dict(blocks.score_a.profile),
     )

@@ -91,8 +91,8 @@ def compare_files(
     resamples: int = 10_000,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """The document of `rehear compare` (house.md §6). `interval` is that of `delta` (b - a); the error reduction and its
-    interval stand beside it."""
+    """The document of `rehear compare` (house.md §6). `interval` is that of `delta` (b - a); the error reduction and
+    its interval stand beside it."""
     a, b = read_rows(hyp_a, ref, lang), read_rows(hyp_b, ref, lang)
     chosen = profile_of(profile)
     out = compare_rows(a, b, chosen, by, resamples, seed).to_json()

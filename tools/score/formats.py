@@ -1,5 +1,5 @@
-"""Reads texts keyed by id: JSON lines (plain, NeMo manifests with `pred_text`, our own rows.jsonl), CTM, STM, TRN; writes
-TRN. Nothing is guessed about a row: without an id, or with a doubled one, it is an error.
+"""Reads texts keyed by id: JSON lines (plain, NeMo manifests with `pred_text`, our own rows.jsonl), CTM, STM, TRN;
+writes TRN. Nothing is guessed about a row: without an id, or with a doubled one, it is an error.
 """
 
 from __future__ import annotations
@@ -248,8 +248,8 @@ def join_words(words: Iterable[Word]) -> dict[str, Text]:
 
 
 def words_in_segments(words: Iterable[Word], segments: Mapping[str, Text], path: Path) -> dict[str, Text]:
-    """The CTM's words as texts of the STM's segments, by the middle of each word. Words in ignored segments go; a word in
-    no segment is an error."""
+    """The CTM's words as texts of the STM's segments, by the middle of each word. Words in ignored segments go; a word
+    in no segment is an error."""
     heard: dict[str, list[str]] = {key: [] for key in segments}
     by_file: dict[tuple[str | None, str | None], list[Text]] = {}
     for segment in segments.values():
@@ -260,8 +260,8 @@ def words_in_segments(words: Iterable[Word], segments: Mapping[str, Text], path:
         home = next((s for s in places if s.offset_s <= middle < s.offset_s + s.duration_s), None)
         if home is None:
             raise CheckError(
-                f"{path} has the word {word.word!r} at {middle:.2f} s of {word.recording}, in no segment of the reference: "
-                "align the two files."
+                f"{path} has the word {word.word!r} at {middle:.2f} s of {word.recording}, in no segment of the "
+                "reference: align the two files."
             )
         heard[home.id].append(word.word)
     return {key: Text(key, " ".join(parts)) for key, parts in heard.items()}

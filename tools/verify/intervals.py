@@ -59,7 +59,7 @@ def recompute_interval(
     }
     if len(names) >= 10:
         deltas, reductions = _resample(np.array(table, dtype=float), resamples, seed)
-        p = _tail(len(names))
+        p = _tail([row[0] + row[1] for row in table])
         out["delta_interval"] = _interval(deltas, p)
         out["interval"] = _interval(reductions, p) if ea else None
     return {**out, "verdict": _verdict(out, noise_floor)}
@@ -97,8 +97,10 @@ def _resample(table: Any, resamples: int, seed: int) -> tuple[list[float], list[
     return deltas, reductions
 
 
-def _tail(blocks: int) -> float:
-    return NormalDist().cdf(-math.sqrt(blocks / (blocks - 1)) * float(student.ppf(0.975, blocks - 1)))
+def _tail(errors: list[int]) -> float:
+    """Phi(-sqrt(n / (n - 1)) * t(97.5 %, n - 1)), n = (sum w)^2 / sum w^2 over the blocks' errors of both."""
+    n = max(sum(errors) ** 2 / sum(w * w for w in errors), 2.0) if any(errors) else float(len(errors))
+    return NormalDist().cdf(-math.sqrt(n / (n - 1)) * float(student.ppf(0.975, n - 1)))
 
 
 def _interval(values: list[float], p: float) -> list[float] | None:
