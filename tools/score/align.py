@@ -48,3 +48,8 @@ def pairs(ref: Sequence[str], hyp: Sequence[str]) -> Iterable[tuple[str | None, 
             None if op.tag == "insert" else ref[op.src_pos],
             None if op.tag == "delete" else hyp[op.dest_pos],
         )
+
+
+def wrong_positions(ref: Sequence[str], hyp: Sequence[str]) -> set[int]:
+    """Positions of the reference that the alignment substitutes or deletes."""
+    return {op.src_pos for op in Levenshtein.editops(ref, hyp) if op.tag != "insert"}

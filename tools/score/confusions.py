@@ -19,7 +19,7 @@ KEPT = 50_000
 def confusions(
     rows: Iterable[ScoredRow], profile: Profile, top: int = 20
 ) -> dict[str, list[tuple[str | None, str | None, int]]]:
-    """The `top` substitutions, deletions and insertions: (reference unit, hypothesis unit, times), by the pinned aligner.
+    """The `top` substitutions, deletions and insertions: (reference unit, hypothesis unit, times).
 
     Memory is bounded: beyond 100,000 different pairs of a kind the rarest half is forgotten.
     """
@@ -81,8 +81,8 @@ def keyword_score(rows: Iterable[ScoredRow], profile: Profile, keywords: Sequenc
             table[word][0] += said
             table[word][1] += max(said - heard, 0)
             table[word][2] += max(heard - said, 0)
-    sums = [sum(column) for column in zip(*table.values())] if table else [0, 0, 0]
-    return KeywordScore(*sums, {word: (v[0], v[1], v[2]) for word, v in table.items()})
+    said, missed, invented = (sum(row[i] for row in table.values()) for i in range(3))
+    return KeywordScore(said, missed, invented, {word: (v[0], v[1], v[2]) for word, v in table.items()})
 
 
 def occurrences(phrase: Sequence[str], units: Sequence[str]) -> int:

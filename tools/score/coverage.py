@@ -117,9 +117,8 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=2_000)
     parser.add_argument("--speakers", type=int, nargs="*", default=[10, 20, 40, 200])
     args = parser.parse_args()
-    print(
-        f"| world | speakers | {' | '.join(f'{m} covers' for m in METHODS)} | {' | '.join(f'{m} better' for m in METHODS)} |"
-    )
+    heads = [f"{m} {what}" for what in ("covers", "better") for m in METHODS]
+    print(f"| world | speakers | {' | '.join(heads)} |")
     print("|" + "---|" * (2 + 2 * len(METHODS)))
     for world in WORLDS:
         for speakers in args.speakers:

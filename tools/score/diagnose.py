@@ -83,7 +83,7 @@ _SCRIPTS = {
         "Tamil Telugu Kannada Malayalam Sinhala Thai Lao Khmer Myanmar Tibetan Armenian Georgian Ethiopic"
     ).split()
 }
-_FAMILY = {"Hiragana": "Japanese", "Katakana": "Japanese", "Han": "Japanese"}
+_FAMILY = {"Hiragana": "Han", "Katakana": "Han"}
 
 
 @lru_cache(maxsize=65_536)

@@ -9,7 +9,7 @@ from typing import Any
 import regex
 
 from tools.rows import ScoredRow
-from tools.score.align import count
+from tools.score.align import count, wrong_positions
 from tools.score.diagnose import main_script, script_of
 from tools.score.transcripts import TranscriptScore, score_by
 from tools.text.english.numbers import DECADES, ORDINALS, SCALES, TENS, TENTHS, UNITS
@@ -60,7 +60,7 @@ def unit_script(unit: str) -> str:
 
 
 def switch_slice(profile: Profile) -> Callable[[ScoredRow], str]:
-    """A slice key: `mono Latin`, `mono Han`, ... or `mixed`, by the scripts of the reference's units."""
+    """A slice key: `mono Latin`, `mono Han` (kana included), ... or `mixed`, by the scripts of the reference."""
 
     def key(row: ScoredRow) -> str:
         scripts = {_family(unit_script(u)) for u in profile.units(row.ref, row.lang)} - {""}
@@ -70,7 +70,7 @@ def switch_slice(profile: Profile) -> Callable[[ScoredRow], str]:
 
 
 def _family(script: str) -> str:
-    return "Japanese" if script in ("Hiragana", "Katakana", "Han") else script
+    return "Han" if script in ("Hiragana", "Katakana") else script
 
 
 @dataclass(frozen=True)
@@ -121,15 +121,6 @@ def _switches(scripts: Sequence[str], i: int) -> bool:
     """True where unit i stands beside a unit of another script."""
     near = [scripts[j] for j in (i - 1, i + 1) if 0 <= j < len(scripts)]
     return bool(scripts[i]) and any(s and s != scripts[i] for s in near)
-
-
-def wrong_positions(ref: Sequence[str], hyp: Sequence[str]) -> set[int]:
-    """Positions of the reference that the pinned alignment substitutes or deletes."""
-    if ref == hyp:
-        return set()
-    from rapidfuzz.distance import Levenshtein
-
-    return {op.src_pos for op in Levenshtein.editops(ref, hyp) if op.tag != "insert"}
 
 
 def empty_and_loud(rows: Iterable[ScoredRow], profile: Profile) -> dict[str, float | int | None]:
