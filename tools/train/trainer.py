@@ -32,6 +32,7 @@ from tools.train.scalars import Scalars
 from tools.train.watch import (
     FEATURES_MATTER,
     Error,
+    as_written,
     assert_direction,
     breach,
     correlation,
@@ -121,6 +122,8 @@ class _Run:
         self.policy, self.pool, self.config, self.run_dir = policy, pool, config, run_dir
         self.on_event, self.should_stop, self.evaluate, self.error = on_event, should_stop, evaluate, error
         self.clips = {c.id: c for c in pool}
+        profile = getattr(reward, "profile", None)
+        self.normalise = as_written if profile is None else profile.normalise
         self.root = run_dir / "checkpoints"
         claim_folder(run_dir, config, run_identity(policy, pool, reward, config, prompts))
         self.learner = Learner(policy, config, encode, prompts)
@@ -229,7 +232,7 @@ class _Run:
             "attempt": self.metrics.attempt,
             "update": update,
             "lr": self.config.learning_rate(update),
-            **rollout_figures(rollout, self.clips),
+            **rollout_figures(rollout, self.clips, self.normalise),
             **step_figures(stats),
             "advantage_reward_correlation": None if direction is None else -direction,
             "advantage_error_correlation": direction if self.error is None else correlation(groups, self.error),

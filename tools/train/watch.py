@@ -18,17 +18,28 @@ from tools.train.rollout import Rollout
 
 Line = dict[str, Any]
 Error = Callable[..., float]
+Normalise = Callable[[str, "str | None"], str]
 FEATURES_MATTER = 1e-6  # log-probs that move less than this under other audio did not hear it
 
 
-def rollout_figures(rollout: Rollout, clips: Mapping[str, Clip]) -> Line:
-    """Figures of the sampling half. `offered_reward`: all answers sampled; `reward`: those of retained groups."""
+def as_written(text: str, lang: str | None) -> str:
+    """The text itself, where a reward brings no normaliser."""
+    return text
+
+
+def rollout_figures(rollout: Rollout, clips: Mapping[str, Clip], normalise: Normalise = as_written) -> Line:
+    """Figures of the sampling half. `offered_reward`: all answers sampled; `reward`: those of retained groups.
+
+    `length_ratio` is characters said over characters due, both as the reward reads them: "4" for "four" is no shortening.
+    """
     answers = [a for g in rollout.groups for a in g.answers]
     offered = [r for row in rollout.raw.values() for r in scored(row)]
     kept = [r for g in rollout.retained.groups for r in scored(g.rewards)]
     tokens = sum(len(a.tokens) for a in answers)
-    said = sum(len("".join(a.text.split())) for a in answers)
-    due = sum(len("".join((clips[g.clip_id].text or "").split())) * len(g.answers) for g in rollout.groups)
+    lang = {g.clip_id: clips[g.clip_id].lang for g in rollout.groups}
+    said = sum(len("".join(normalise(a.text, lang[a.clip_id]).split())) for a in answers)
+    refs = {g.clip_id: normalise(clips[g.clip_id].text or "", lang[g.clip_id]) for g in rollout.groups}
+    due = sum(len("".join(refs[g.clip_id].split())) * len(g.answers) for g in rollout.groups)
     return {
         "offered_reward": fmean(offered) if offered else None,
         "reward": fmean(kept) if kept else None,
