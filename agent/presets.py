@@ -39,13 +39,15 @@ def mining_plan(skill: Skill) -> MiningPlan:
 
 
 def choose_preset(skill: Skill, brief: Brief, rows: dict[str, int], **overrides: Any) -> GspoConfig:
-    """The brief's preset, or the one for this many training rows; never more groups than there are training clips."""
+    """The brief's preset (a name of the skill's, or a YAML file of the customer's), or the one for this many training rows;
+    never more groups than there are training clips."""
     from tools.train.config import load_config
 
     named = brief.answer_to("preset") or "auto"
     train = rows["train"]
     name = named if named != "auto" else ("local-small" if train >= SMALL else "local-tiny")
-    config = load_config(skill.preset_path(name), random_seed=brief.answer_to("random_seed") or 0, **overrides)
+    path = brief.resolve(name) if name.endswith((".yaml", ".yml")) else skill.preset_path(name)
+    config = load_config(path, random_seed=brief.answer_to("random_seed") or 0, **overrides)
     if config.groups > max(train, 1):
         groups = max(train, 1)
         config = config.model_copy(update={"groups": groups, "optimiser_steps": min(config.optimiser_steps, groups)})

@@ -399,7 +399,7 @@ def provenance(context: Context) -> dict[str, Any]:
     frozen = contract(context)
     return {
         "seed_model_digest": frozen["seed_model"]["digest"],
-        "seed_model": {"name": frozen["seed_model"]["path_name"]},
+        "seed_model": {"name": frozen["seed_model"]["name"], "license": frozen["seed_model"]["licence"].lower()},
         "selected_digest": "" if chosen is None else chosen.payload["details"]["digest"],
         "export_digest": exported[-1].payload["result"]["digest"] if exported else "",
         "surface": "" if registered is None else str(registered.payload["details"]["config"]["surface"]),

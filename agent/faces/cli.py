@@ -145,7 +145,7 @@ def report(workdir: Finished) -> None:
     from tools.report import load_result, render_all, render_terminal
 
     render_all(workdir)
-    print(render_terminal(load_result(workdir / "report" / "result.json")))
+    print(render_terminal(load_result(workdir / "report" / "result.json"), bold=sys.stdout.isatty()))
 
 
 @app.command()

@@ -75,7 +75,7 @@ def _print_ending(document: dict[str, Any], json_mode: bool, stream_mode: bool) 
     if document["result"] is not None:
         from tools.report import load_result, render_terminal
 
-        print(render_terminal(load_result(Path(document["artefacts"]["result"]))))
+        print(render_terminal(load_result(Path(document["artefacts"]["result"])), bold=sys.stdout.isatty()))
         print(f"report  {document['artefacts']['report']}")
         print(f"ledger  {document['ledger']['head']}:{document['ledger']['records']}")
     for q in document["questions"]:

@@ -107,13 +107,18 @@ def _freeze(context: Context, prompt: str, limit: int) -> None:
         return
     brief, heard, profile = context.session.brief, recogniser(context), profile_of(context)
     from agent.presets import mining_plan
+    from tools.policy.export import base_provenance
     from tools.reward import make_reward
     from tools.score.transcripts import ALIGNER, SCORER, SCORER_VERSION
 
     mining = mining_plan(context.skill)
     reward = make_reward("cer", profile)
     parts = build_contract(
-        seed_model={"path_name": str(brief.answer_to("seed_model")), "digest": heard.policy.digest},
+        seed_model={
+            "path_name": str(brief.answer_to("seed_model")),
+            "digest": heard.policy.digest,
+            **{k: base_provenance(heard.policy.folder, heard.policy.digest)[k] for k in ("name", "licence")},
+        },
         prompt={"text": prompt, "ids": _prompt_ids(context, prompt)},
         profile=profile.to_json(),
         scoring={

@@ -84,7 +84,8 @@ def _prove(context: Context, folder: Path, weights: Path) -> None:
     heard.wear(weights)
     ours = [a.text for a in heard.greedy(clips, frozen["prompt"]["text"], frozen["decoding"]["limit"])]
     heard.wear(None)
-    theirs = offline_check(folder, clips, frozen["prompt"]["text"], frozen["decoding"]["limit"])
+    limit, many = frozen["decoding"]["limit"], heard.policy.multilingual
+    theirs = offline_check(folder, clips, frozen["prompt"]["text"], limit, many)
     for clip, a, b in zip(clips, ours, theirs, strict=True):
         if a != b:
             raise CheckError(f"the export decodes {clip.id} otherwise than the checkpoint: it is kept in runs, not handed over")

@@ -29,6 +29,9 @@ def publish(context: Context, result: dict[str, Any]) -> None:
     def do() -> dict[str, Any]:
         write_atomic(context.workdir / "report" / "result.json", text)
         written = [context.workdir / "report" / "result.json", *render_all(context.workdir).values()]
+        export = context.workdir / "runs" / RUN / "export"
+        if export.is_dir():
+            write_atomic(export / "README.md", (context.workdir / "report" / "model_card.md").read_bytes())
         files = {p.relative_to(context.workdir).as_posix(): p for p in written if p.is_file()}
         return {"files": {name: hashlib.sha256(p.read_bytes()).hexdigest() for name, p in sorted(files.items())}}
 
