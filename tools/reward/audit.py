@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tools.errors import UsageError
 from tools.reward.make import Reward
 from tools.score.align import count
 from tools.text.profile import characters_of
@@ -56,13 +57,18 @@ class RewardAudit:
 
 
 def audit_reward(reward: Reward, refs: Sequence[str] | None = None, lang: str | None = None) -> RewardAudit:
-    """Probe a reward with references (default: three sentences, or three labels) and check the law on each."""
+    """Probe a reward with references (default: three sentences, or three labels) and check the law on each.
+
+    Raises UsageError for a reference that is empty under the profile.
+    """
     label = reward.kind == "label"
     refs = tuple(refs) if refs else (DEFAULT_LABELS if label else DEFAULT_REFS)
     table: list[Case] = []
     violations: list[str] = []
     for ref in refs:
-        answers = label_answers(ref, refs) if label else transcript_answers(ref)
+        if not reward.profile.normalise(ref, lang):
+            raise UsageError(f"The reference {ref!r} is empty under {reward.profile.name!r}: audit with other texts.")
+        answers = label_answers(ref, refs) if label else transcript_answers(reward.profile.normalise(ref, lang))
         cases = [_case(reward, ref, kind, hyp, lang) for kind, hyp in answers]
         table += cases
         violations += label_violations(cases) if label else transcript_violations(cases)
@@ -78,12 +84,11 @@ def audit_reward(reward: Reward, refs: Sequence[str] | None = None, lang: str | 
 
 
 def transcript_answers(ref: str) -> list[tuple[str, str]]:
-    """(kind, answer): from exact to hopeless."""
-    words = ref.split() or [ref]
+    """(kind, answer) to a normalised reference: from exact to hopeless. The many errors include the one."""
+    words = ref.split()
     gapped = " ".join(words)
-    wrong = [*words[:-1], "zebra"]
-    many = ["zebra" if i % 2 else w for i, w in enumerate(words)]
-    many[-1] = "zebra"
+    wrong = [*words[:-1], words[-1][:-1] + ("z" if words[-1].endswith("x") else "x")]
+    many = [*("zebra" if i % 2 else word for i, word in enumerate(words[:-1])), wrong[-1]]
     return [
         ("exact", ref),
         ("one error", " ".join(wrong)),

@@ -6,8 +6,8 @@ libraries give the same total and another split (kaldialign, meeteval, sclite): 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, cast
 
 from rapidfuzz.distance import Levenshtein
 
@@ -35,21 +35,23 @@ def count(ref: Sequence[str], hyp: Sequence[str]) -> Errors:
         return Errors(0, 0, 0, n_ref, n_hyp)
     if not n_ref or not n_hyp:
         return Errors(n_hyp, n_ref, 0, n_ref, n_hyp)
-    ops = Levenshtein.editops(ref, hyp)
-    substitutions = [op[0] for op in ops.as_list()].count("replace")
+    ops = edits(ref, hyp)
+    substitutions = [op[0] for op in ops].count("replace")
     deletions = (len(ops) - substitutions + n_ref - n_hyp) // 2
     return Errors(deletions + n_hyp - n_ref, deletions, substitutions, n_ref, n_hyp)
 
 
-def pairs(ref: Sequence[str], hyp: Sequence[str]) -> Iterable[tuple[str | None, str | None]]:
+def edits(ref: Sequence[str], hyp: Sequence[str]) -> list[tuple[str, int, int]]:
+    """The pinned alignment's edits: ("replace" | "delete" | "insert", position in ref, position in hyp)."""
+    return cast(list[tuple[str, int, int]], Levenshtein.editops(ref, hyp).as_list())
+
+
+def pairs(ref: Sequence[str], hyp: Sequence[str]) -> Iterator[tuple[str | None, str | None]]:
     """The aligned pairs (reference unit, hypothesis unit) that differ: None marks an insertion or a deletion."""
-    for op in Levenshtein.editops(ref, hyp):
-        yield (
-            None if op.tag == "insert" else ref[op.src_pos],
-            None if op.tag == "delete" else hyp[op.dest_pos],
-        )
+    for tag, at, to in edits(ref, hyp):
+        yield None if tag == "insert" else ref[at], None if tag == "delete" else hyp[to]
 
 
 def wrong_positions(ref: Sequence[str], hyp: Sequence[str]) -> set[int]:
     """Positions of the reference that the alignment substitutes or deletes."""
-    return {op.src_pos for op in Levenshtein.editops(ref, hyp) if op.tag != "insert"}
+    return {at for tag, at, _ in edits(ref, hyp) if tag != "insert"}

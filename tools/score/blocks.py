@@ -77,6 +77,8 @@ def make_blocks(
     by = choose_block([one for one, _ in rows], by)
     tally_a, tally_b = Tally(profile), Tally(profile)
     sums: dict[str, list[int]] = {}
+    if profile.primes:
+        profile.prime([text for pair in rows for row in pair for text in (row.ref, row.hyp)])
     for one, two in rows:
         first, second = tally_a.add(one), tally_b.add(two)
         block = sums.setdefault(getattr(one, by), [0, 0, 0])

@@ -19,8 +19,8 @@ from tools.score.transcripts import unique
 
 @dataclass(frozen=True)
 class Comparator:
-    """A fixed map from answers to labels: aliases seen on dev, then the parser, then what a parsed label mostly stood for
-    on dev, then dev's commonest label for an answer that names none. Empty and hedging answers stay invalid."""
+    """A fixed map from answers to labels: aliases seen on dev, then the parser, then what a parsed label mostly stood
+    for on dev, then dev's commonest label for an answer that names none. Empty and hedging answers stay invalid."""
 
     labels: LabelSet
     aliases: dict[str, str]

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from tools.errors import CheckError
 from tools.rows import ScoredRow
 from tools.score.compare import compare_rows
-from tools.score.formats import HYP_KEYS, IGNORED, REF_KEYS, Text, kind_of, read_ctm, read_texts, words_in_segments
+from tools.score.formats import (
+    HYP_KEYS,
+    IGNORED,
+    REF_KEYS,
+    Text,
+    kind_of,
+    lines_of,
+    read_ctm,
+    read_texts,
+    words_in_segments,
+)
 from tools.score.transcripts import score_rows
 from tools.text import Profile
 from tools.text import profile as profile_of
@@ -48,6 +59,18 @@ def _row(ref: Text, hyp: Text, lang: str | None) -> ScoredRow:
         tokens=hyp.tokens,
         duration_s=ref.duration_s or hyp.duration_s,
     )
+
+
+def stream_rows(path: Path | str) -> Iterator[ScoredRow]:
+    """The rows of a rows.jsonl one at a time (`score_rows(stream_rows(path), profile, ordered=True)` needs no memory).
+
+    Raises CheckError naming the line that is no scored row.
+    """
+    for number, line in lines_of(Path(path)):
+        try:
+            yield ScoredRow.from_json(json.loads(line))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise CheckError(f"{path}, line {number} is not a scored row ({error}): restore the file.") from error
 
 
 def second_profile(profile: Profile) -> Profile:

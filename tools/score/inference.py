@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rapidfuzz.distance import Levenshtein
 
 from tools.errors import CheckError, UsageError
 from tools.rows import ScoredRow
+from tools.score.align import edits
 from tools.score.blocks import Blocks, make_blocks, paired
 from tools.score.intervals import LEVEL, effective_blocks, statistics, widened_tail
 from tools.score.quantiles import NORMAL
@@ -74,8 +74,8 @@ def mapsswe(a: Iterable[ScoredRow], b: Iterable[ScoredRow], profile: Profile, bu
 def errors_at(ref: Sequence[str], hyp: Sequence[str]) -> list[int]:
     """Errors by reference position, len(ref) + 1 of them: an insertion counts before the word it precedes."""
     out = [0] * (len(ref) + 1)
-    for op in Levenshtein.editops(ref, hyp):
-        out[op.src_pos] += 1
+    for _, at, _ in edits(ref, hyp):
+        out[at] += 1
     return out
 
 

@@ -6,13 +6,14 @@ Everything is streamed: memory does not grow with the number of clips.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from tools.errors import CheckError
 from tools.rows import ScoredRow
-from tools.score.align import ALIGNER, Errors, count
+from tools.score.align import ALIGNER, Errors, count, edits
 from tools.score.diagnose import is_loop, leaks_prompt, special_tokens, wrong_script
 from tools.text.profile import Profile, cached, characters_of
 from tools.text.units import UnitKind, metric_of
@@ -211,7 +212,7 @@ def score_rows(
     """Score rows keyed by id. Raises CheckError where an id comes twice, or is missing from or foreign to `ids` (those
     of the split). `ordered`: the ids ascend, so that memory stays flat."""
     tally = Tally(profile, prompt)
-    for row in unique(rows if ids is None else same_ids(rows, ids), ordered):
+    for row in primed(unique(rows if ids is None else same_ids(rows, ids), ordered), profile):
         tally.add(row)
     return tally.result()
 
@@ -255,13 +256,64 @@ def score_by(
     """The score of each slice, sorted by name. `key` is a field of the row (`speaker`, `lang`, `recording`, ...) or a
     function of it; rows without a value form the slice "" (unknown)."""
     tallies: dict[str, Tally] = {}
-    for row in unique(rows):
+    for row in primed(unique(rows), profile):
         value = key(row) if callable(key) else getattr(row, key)
         name = "" if value is None else str(value)
         if name not in tallies:
             tallies[name] = Tally(profile)
         tallies[name].add(row)
     return {name: tallies[name].result() for name in sorted(tallies)}
+
+
+def same_terms(a: Mapping[str, Any], b: Mapping[str, Any]) -> None:
+    """Refuse to set two score documents side by side that were made in different ways.
+
+    Raises CheckError naming the first of metric, profile digest, scorer name or version that differs.
+    """
+    for what, path in (("metric", ("metric",)), ("profile", ("profile", "digest")), ("scorer", ("scorer",))):
+        left, right = a, b
+        for key in path:
+            left, right = left[key], right[key]
+        if left != right:
+            raise CheckError(f"The two scores have different {what}s ({left} and {right}): score both in one way.")
+
+
+def word_totals(refs: Sequence[str], hyps: Sequence[str], profile: Profile) -> Totals:
+    """The corpus totals alone, without character counts and diagnostics, for when only the rate is asked for.
+
+    Raises CheckError where the numbers of texts differ.
+    """
+    if len(refs) != len(hyps):
+        raise CheckError(f"There are {len(refs)} references and {len(hyps)} hypotheses: give one for each.")
+    plain = profile.name == "exact"
+    pair = profile.pair
+    errors = substitutions = reference = hypothesis = 0
+    for ref, hyp in zip(refs, hyps):
+        if plain and ref.isascii() and hyp.isascii():
+            said, heard = ref.split(), hyp.split()
+        else:
+            said, heard, _ = pair(ref, hyp)
+        reference += len(said)
+        hypothesis += len(heard)
+        if said != heard:
+            ops = edits(said, heard)
+            errors += len(ops)
+            for op in ops:
+                if op[0] == "replace":
+                    substitutions += 1
+    deletions = (errors - substitutions + reference - hypothesis) // 2
+    return Totals(errors - substitutions - deletions, deletions, substitutions, reference, hypothesis)
+
+
+def primed(rows: Iterable[ScoredRow], profile: Profile, size: int = 1_000) -> Iterable[ScoredRow]:
+    """The rows, each batch of texts shown to a profile that is a program before it is asked for one by one."""
+    if not profile.primes:
+        yield from rows
+        return
+    each = iter(rows)
+    while batch := list(islice(each, size)):
+        profile.prime([text for row in batch for text in (row.ref, row.hyp)])
+        yield from batch
 
 
 def unique(rows: Iterable[ScoredRow], ordered: bool = False) -> Iterator[ScoredRow]:

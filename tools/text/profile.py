@@ -30,7 +30,7 @@ class Rule:
 class Profile:
     """A normaliser: `normalise` is deterministic, and idempotent for built-in profiles; `units` cuts what it gives.
 
-    `unit` None means by the row's language. `compounds` joins words that the other side of a pair writes as one.
+    `unit` None means by the row's language, `unknown_unit` where it has none. `compounds` joins words that the other side of a pair writes as one.
     `digest` (sha256) covers the name, the version, the rules' names, the unit policy, `extra`, and the output for a
     fixed list of probe texts: the same digest means the same behaviour there, whatever the source looks like.
     """
@@ -39,6 +39,7 @@ class Profile:
     version: str
     rules: tuple[Rule, ...]
     unit: UnitKind | None = None
+    unknown_unit: UnitKind = "auto"
     compounds: bool = False
     extra: str = ""
     digest: str = field(default="", compare=False)
@@ -54,7 +55,7 @@ class Profile:
 
     def unit_kind(self, lang: str | None = None) -> UnitKind:
         """word, char, mixed, or auto (decided by the reference of the pair)."""
-        return self.unit or unit_of(lang)
+        return self.unit or (unit_of(lang) if lang else self.unknown_unit)
 
     def units(self, text: str, lang: str | None = None) -> list[str]:
         """Units of the normalised text. For a pair use `pair`: it cuts both sides in the unit of the reference."""
@@ -101,7 +102,7 @@ class Profile:
     def _digest(self) -> str:
         outputs = [[self.normalise(text, lang), self.units(text, lang)] for text, lang in PROBES]
         rules = [rule.name for rule in self.rules]
-        facts = [self.name, self.version, rules, self.unit, self.compounds, self.extra, outputs]
+        facts = [self.name, self.version, rules, self.unit, self.unknown_unit, self.compounds, self.extra, outputs]
         return hashlib.sha256(json.dumps(facts, ensure_ascii=True, separators=(",", ":")).encode()).hexdigest()
 
 

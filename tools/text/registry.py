@@ -57,7 +57,7 @@ def _multilingual() -> Profile:
 
 
 _BUILDERS: dict[str, Callable[[], Profile]] = {
-    "exact": lambda: Profile("exact", "1", (TIDY,)),
+    "exact": lambda: Profile("exact", "1", (TIDY,), unknown_unit="word"),
     "basic": lambda: Profile("basic", "1", BASIC),
     "english": _english,
     "arabic": _with("arabic", arabic.RULES),

@@ -3,6 +3,7 @@
 word   white-space separated words.
 mixed  scripts written without spaces by code point, all else by word. A text without such a script has the same mixed
        units as words; a text wholly in such a script has the same as characters (the metric is then called cer).
+auto   for rows without a language: word where the reference has no script written without spaces, else mixed.
 char   code points without spaces, whatever the script.
 """
 
@@ -29,13 +30,8 @@ _METRIC = {"word": "wer", "char": "cer", "mixed": "mer"}
 
 
 @lru_cache(maxsize=1024)
-def unit_of(lang: str | None) -> UnitKind:
-    """`zh`, `zh-en`, `en+zh` -> mixed, `en` -> word, unknown -> auto.
-
-    auto: word where the reference has no script written without spaces, else mixed.
-    """
-    if not lang:
-        return "auto"
+def unit_of(lang: str) -> UnitKind:
+    """`zh`, `zh-en`, `en+zh` -> mixed, `en` -> word."""
     first, *others = regex.split(r"[-_+/,& ]+", lang)
     parts = [first.lower(), *(part for part in others if part.islower() and part not in _REGIONS)]
     return "mixed" if any(part in CHAR_LANGS for part in parts) else "word"

@@ -16,7 +16,7 @@ from scipy.stats import t as student
 
 from tools.errors import CheckError
 from tools.text import Profile
-from tools.verify.scores import cut, jiwer_totals, read_rows
+from tools.verify.scores import cut, jiwer_totals, read_rows, require_jiwer
 
 _MASK = (1 << 64) - 1
 
@@ -35,6 +35,7 @@ def recompute_interval(
 
     `metric` is "unit" (the profile's) or "cer".
     """
+    require_jiwer()
     left, right = ({row["id"]: row for row in read_rows(path)} for path in (rows_a, rows_b))
     if set(left) != set(right):
         raise CheckError(f"{rows_a} and {rows_b} do not hold the same row ids: they cannot be compared.")
@@ -77,21 +78,23 @@ def _block(
     return sum(sides[0][:3]), sum(sides[1][:3]), sides[0][3]
 
 
-def _mixed(z: int) -> int:
-    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
-    return z ^ (z >> 31)
+def _mixed(z: Any) -> Any:
+    """splitmix64's finaliser on an array of uint64 (which wraps at 2**64)."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
 
 
 def _resample(table: Any, resamples: int, seed: int) -> tuple[list[float], list[float]]:
-    blocks, start = len(table), _mixed(seed & _MASK)
+    """One resample at a time: how often each block is drawn, times the table."""
+    blocks = len(table)
+    start = _mixed(np.array([seed & _MASK], dtype=np.uint64))
     deltas, reductions = [], []
     for r in range(resamples):
-        drawn = [
-            ((_mixed((start + (r * blocks + j + 1) * 0x9E3779B97F4A7C15) & _MASK) >> 32) * blocks) >> 32
-            for j in range(blocks)
-        ]
-        a, b, units = np.bincount(drawn, minlength=blocks) @ table
+        number = np.arange(r * blocks + 1, (r + 1) * blocks + 1, dtype=np.uint64)
+        high = _mixed(start + number * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)
+        drawn = (high * np.uint64(blocks)) >> np.uint64(32)
+        a, b, units = np.bincount(drawn.astype(int), minlength=blocks) @ table
         deltas.append((b - a) / max(units, 1.0))
         reductions.append((a - b) / a if a else (-math.inf if b else 0.0))
     return deltas, reductions

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,18 @@ from tools.errors import CheckError
 from tools.text import Profile
 
 CHUNK = 2_000
+
+
+SUPPORTED = "4"
+
+
+def require_jiwer() -> None:
+    """Raises CheckError at the start where jiwer is a version that counts empty references in another way."""
+    found = version("jiwer")
+    if found.split(".")[0] != SUPPORTED:
+        raise CheckError(
+            f"jiwer {found} is installed, and scores are recomputed with jiwer {SUPPORTED}.x: install that."
+        )
 
 
 def file_sha256(path: Path | str) -> str:
@@ -65,6 +78,7 @@ def jiwer_totals(refs: list[str], hyps: list[str], characters: bool = False) -> 
 def recompute_scores(rows_path: Path | str, profile: Profile) -> dict[str, Any]:
     """metric, value, insertions, deletions, substitutions, reference_units, rows, empty_references, hallucinated_units
     and cer of a rows.jsonl, with the keys of `TranscriptScore.to_json`."""
+    require_jiwer()
     words, chars = [0] * 4, [0] * 4
     rows = empty = hallucinated = 0
     kinds: set[str] = set()
