@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 from collections import OrderedDict
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -28,7 +29,7 @@ RATE = 16_000
 MIN_RATE, MAX_RATE = 4_000, 384_000
 MAX_CHANNELS = 64
 MAX_SECONDS = 6 * 3600.0
-MAX_SAMPLES = 1 << 30  # of all channels together, before resampling
+MAX_SAMPLES = 1 << 29  # of all channels together, before resampling
 LOUDEST = 64.0  # a float sample beyond this is no audio (full scale is 1)
 FOLD_CORRELATION = 0.9  # channels at least this alike are one signal and may be averaged
 END_TOLERANCE_S = 0.05  # a declared end this far beyond the file is rounding, not a mistake
@@ -62,9 +63,13 @@ def read_clip(clip: Clip, rate: int = RATE) -> Wave:
     file ends within 50 ms before. Without a channel, several channels are averaged only when they are one signal (F10).
     Raises AudioError: those of `load_wave`, and past_end, channel.
     """
-    native, native_rate, skip = _native_stretch(clip, rate)
-    mono = one_channel(native, clip.channel, clip.audio)
-    return _cut(resample(mono, native_rate, rate), skip, clip, rate)
+    stretch = read_stretch(clip, rate)
+    return at_rate(one_channel(stretch.wave, clip.channel, clip.audio), stretch, clip, rate)
+
+
+def at_rate(mono: Wave, stretch: Stretch, clip: Clip, rate: int = RATE) -> Wave:
+    """One channel [samples] of a stretch, resampled and cut to exactly what the row names."""
+    return _cut(resample(mono, stretch.native_rate, rate), stretch.skip, clip, rate)
 
 
 def resample(mono: Wave, native_rate: int, rate: int) -> Wave:
@@ -183,22 +188,66 @@ def _sound(wave: Wave, path: Path) -> Wave:
     return wave
 
 
-def _native_stretch(clip: Clip, rate: int) -> tuple[Wave, int, int]:
-    """[channels, samples] around the stretch at the file's rate, that rate, and how many samples at `rate` to skip.
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The native samples around a row's stretch.
+
+    `wave` float32 [channels, samples] at `native_rate`; `skip` samples at the asked rate lie before the stretch;
+    `missing_s` seconds that the file's header promises and the file does not hold.
+    """
+
+    wave: Wave
+    native_rate: int
+    skip: int
+    file_s: float
+    missing_s: float = 0.0
+
+
+def read_stretch(clip: Clip, rate: int = RATE) -> Stretch:
+    """Decode what a row names, all channels, at the file's own rate.
 
     The stretch starts on a sample that both rates share and carries 4,096 samples of context each side, so that a
-    cut of a recording resamples to the same values as the recording itself.
+    cut of a recording resamples to the same values as the recording itself. Raises AudioError as `read_clip` does,
+    but for channel.
     """
     if not math.isfinite(clip.offset_s) or clip.offset_s < 0:
         raise AudioError("past_end", f"{clip.audio}: offset {clip.offset_s} s is not a place in the file")
     whole, lossy_rate = _lossy_whole(clip.audio)
     if whole is not None:
         start, stop, skip = _frames(clip, whole.shape[1], lossy_rate, rate)
-        return _sound(whole[:, start:stop], clip.audio), lossy_rate, skip
+        return Stretch(_sound(whole[:, start:stop], clip.audio), lossy_rate, skip, whole.shape[1] / lossy_rate)
     with open_audio(clip.audio) as file:
-        native_rate = int(file.samplerate)
-        start, stop, skip = _frames(clip, int(file.frames), native_rate, rate)
-        return _sound(_read_frames(file, clip.audio, start, stop), clip.audio), native_rate, skip
+        native_rate, frames = int(file.samplerate), int(file.frames)
+        start, stop, skip = _frames(clip, frames, native_rate, rate)
+        wave = _read_frames(file, clip.audio, start, stop)
+        lost = stop - start - wave.shape[1] if stop == frames else 0
+    missing = max(lost, 0) / native_rate
+    if stop == frames and not missing:
+        missing = _promised_seconds(clip.audio) - frames / native_rate
+    missing = missing if missing > END_TOLERANCE_S else 0.0
+    return Stretch(_sound(wave, clip.audio), native_rate, skip, frames / native_rate, missing)
+
+
+def _promised_seconds(path: Path) -> float:
+    """Seconds that a RIFF header promises (libsndfile shortens them to what is there); 0 for other files.
+
+    A size of 0 or the highest is what a writer to a pipe leaves: no promise.
+    """
+    with open(path, "rb") as file:
+        head = file.read(12)
+        if head[:4] != b"RIFF" or head[8:] != b"WAVE":
+            return 0.0
+        bytes_a_second = 0
+        while len(chunk := file.read(8)) == 8:
+            size = int.from_bytes(chunk[4:], "little")
+            if chunk[:4] == b"data":
+                return size / bytes_a_second if bytes_a_second and 0 < size < 0xFFFFFF00 else 0.0
+            body = file.read(min(size + size % 2, 1 << 16)) if chunk[:4] == b"fmt " else b""
+            if chunk[:4] == b"fmt ":
+                bytes_a_second = int.from_bytes(body[8:12], "little")
+            else:
+                file.seek(size + size % 2, os.SEEK_CUR)
+    return 0.0
 
 
 def _frames(clip: Clip, frames: int, native_rate: int, rate: int) -> tuple[int, int, int]:

@@ -2,34 +2,49 @@
 splits.
 
 `check_manifests` is for a run (an empty split or absent references raise), `check_paths` for the command line,
-`check_clips` for rows already read. `leaks` says which train rows to drop so that evaluation stays clean.
+`check_clips` for rows already read. A map over rows, a map over distinct stretches of audio and a reduce over
+columns, so the work can be cut up in any way and the report is the same. `leaks` says which train rows to drop so
+that evaluation stays clean.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tools.data.hearing import Hearing, hear_all
 from tools.data.languages import language_code
-from tools.data.manifest import Quarantined, read_manifest
-from tools.data.report import BLOCK, WARN, CheckReport, Finding, RowRef
-from tools.data.rowchecks import Options, aside, check_audio, check_row
-from tools.data.setchecks import all_set_checks
+from tools.data.manifest import Quarantined, iter_manifest
+from tools.data.quarantine import quarantine_findings
+from tools.data.report import BLOCK, CheckReport, Finding
+from tools.data.rowchecks import Options, aside, map_rows
+from tools.data.setchecks import Kept, set_checks
+from tools.data.sound import Mapper
 from tools.data.splits import role
+from tools.data.table import MOST_SPLITS, Ints, Rows, RowTable
 from tools.errors import CheckError, UsageError
 from tools.rows import Clip
 
-MAX_QUARANTINE = 0.05
+CHUNK = 4_096  # rows mapped together
+LIST_ROWS = 100_000  # up to here the kept rows are a plain list
+
+Item = Clip | Quarantined
+Progress = Callable[[str, int, int], None]
 
 
 def check_manifests(manifests: Mapping[str, Path | str], **options: Any) -> CheckReport:
     """Check manifests given by split name.
 
-    Options: task, languages, max_duration_s, max_quarantine. Raises UsageError for a manifest that is not there,
-    CheckError for a split without rows or without any reference.
+    Options: task, languages, max_duration_s, max_quarantine, near, fold_labels (`rowchecks.Options`), and mapper,
+    progress. Raises UsageError for a manifest that is not there, CheckError for a split without rows or without
+    any reference.
     """
     report = _check({split: Path(path) for split, path in manifests.items()}, options)
     fatal = next((f for f in report.findings if f.check in {"empty_split", "no_references"}), None)
@@ -44,135 +59,117 @@ def check_paths(paths: Sequence[Path | str], **options: Any) -> CheckReport:
 
     Raises UsageError for a manifest that is not there or two of one name.
     """
-    names = [Path(path).name.split(".")[0] for path in paths]
+    names = [split_name(Path(path)) for path in paths]
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise UsageError(f"two manifests are named {twice[0]}: splits are named by file, rename one")
     return _check(dict(zip(names, map(Path, paths))), options, single=len(names) == 1)
 
 
+def split_name(path: Path) -> str:
+    """The split that a manifest's file name stands for: the name up to its first dot (a folder's own name)."""
+    return path.resolve().name.split(".")[0]
+
+
 def check_clips(clips: Iterable[Clip], quarantined: Sequence[Quarantined] = (), **options: Any) -> CheckReport:
     """Check rows already read; `quarantined` are those that reading set aside."""
-    return _run(list(clips), list(quarantined), _options(options))
+    return _run(iter([*clips, *quarantined]), options)
 
 
 def _check(manifests: Mapping[str, Path], options: Mapping[str, Any], single: bool = False) -> CheckReport:
-    clips: list[Clip] = []
-    aside_rows: list[Quarantined] = []
+    if len(manifests) > MOST_SPLITS:
+        raise UsageError(
+            f"{len(manifests)} manifests are {len(manifests)} splits; at most {MOST_SPLITS} can be told apart"
+        )
+    for path in manifests.values():
+        if not path.exists():
+            raise UsageError(f"manifest not found: {path}")
     empty: list[Finding] = []
+    report = _run(_read(manifests, single, empty), options)
+    report.findings[:0] = empty
+    return report
+
+
+def _read(manifests: Mapping[str, Path], single: bool, empty: list[Finding]) -> Iterator[Item]:
     for split, path in manifests.items():
-        read = read_manifest(path, "" if single else split)
-        if not read.rows and not read.quarantined:
+        rows = 0
+        for item in iter_manifest(path, "" if single else split):
+            rows += 1
+            yield item
+        if not rows:
             empty.append(Finding("empty_split", BLOCK, f"{path} has no rows: the {split} split is empty"))
-        clips += read.rows
-        aside_rows += read.quarantined
-    report = _run(clips, aside_rows, _options(options))
-    return CheckReport(report.rows_in, report.kept, report.quarantined, [*empty, *report.findings], report.covered)
+
+
+def _run(items: Iterator[Item], given: Mapping[str, Any]) -> CheckReport:
+    options = _options(given)
+    mapper: Mapper = given.get("mapper") or map
+    progress: Progress = given.get("progress") or _silent
+    table, quarantined = RowTable(), []
+    for part, out in mapper(partial(map_rows, options=options), _chunks(items)):
+        table.append(part)
+        quarantined += out
+        progress("rows", len(table) + len(quarantined), 0)
+    table.seal()
+    rows_in = len(table) + len(quarantined)
+    usable = _unique_ids(table, quarantined)
+    hearing = hear_all(table, usable, options, mapper, progress)
+    quarantined += hearing.quarantined
+    quarantined.sort(key=lambda q: (_order(table, q.manifest), q.row))
+    kept = Kept(table, hearing.kept, hearing.stretch)
+    findings = [
+        *quarantine_findings(table, kept.rows, quarantined, options),
+        *hearing.findings,
+        *set_checks(kept, options),
+    ]
+    rows: Sequence[Clip] = Rows(table, kept.rows)
+    rows = list(rows) if len(rows) <= LIST_ROWS else rows
+    return CheckReport(rows_in, rows, quarantined, findings, hearing.ties, hearing.near_checked)
 
 
 def _options(given: Mapping[str, Any]) -> Options:
+    known = {f.name for f in fields(Options)}
+    strange = set(given) - known - {"mapper", "progress"}
+    if strange:
+        raise TypeError(f"unknown option of the data check: {sorted(strange)[0]}")
     codes = []
     for name in given.get("languages") or ():
         code = language_code(name)
         if code is None:
             raise UsageError(f"language {name!r} is not a known name or code: use one such as 'en' or 'de'")
         codes.append(code)
-    return Options(**{**given, "languages": tuple(codes)})
+    return Options(**{k: v for k, v in given.items() if k in known} | {"languages": tuple(codes)})
 
 
-def _run(clips: list[Clip], quarantined: list[Quarantined], options: Options) -> CheckReport:
-    rows_in = len(clips) + len(quarantined)
-    readable = _sieve(clips, quarantined, lambda clip: check_row(clip, options))
-    readable = _unique_ids(readable, quarantined)
-    kept = _sieve(readable, quarantined, lambda clip: check_audio(clip, options))
-    quarantined.sort(key=lambda q: (q.manifest, q.row))
-    findings = [*_quarantine_findings(clips, kept, quarantined, options), *all_set_checks(kept, options)]
-    return CheckReport(rows_in, kept, quarantined, findings)
+def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
+    while chunk := list(islice(items, CHUNK)):
+        yield chunk
 
 
-def _sieve(clips: Sequence[Clip], quarantined: list[Quarantined], check: Any) -> list[Clip]:
-    kept: list[Clip] = []
-    for clip in clips:
-        item = check(clip)
-        if isinstance(item, Clip):
-            kept.append(item)
-        else:
-            quarantined.append(item)
-    return kept
+def _unique_ids(table: RowTable, quarantined: list[Quarantined]) -> Ints:
+    """Rows whose id no earlier row of their split has; the others are set aside (answers are keyed by id)."""
+    order = np.lexsort((np.arange(len(table)), table["id"], table["split"]))
+    later = np.zeros(len(table), dtype=bool)
+    same = (table["id"][order][1:] == table["id"][order][:-1]) & (
+        table["split"][order][1:] == table["split"][order][:-1]
+    )
+    later[order[1:]] = same
+    for at in np.flatnonzero(same):
+        clip = table.clip(int(order[at + 1]))
+        head = at
+        while head > 0 and same[head - 1]:
+            head -= 1
+        other = table.ref(int(order[head]))
+        reason = f"duplicate id: row {other.row} of {other.manifest} has it too"
+        quarantined.append(aside(clip, reason, "duplicate_id"))
+    return np.flatnonzero(~later)
 
 
-def _unique_ids(clips: Sequence[Clip], quarantined: list[Quarantined]) -> list[Clip]:
-    """Rows whose id no earlier row of the split has; the others are set aside (answers are keyed by id)."""
-    first: dict[tuple[str, str], Clip] = {}
-    kept = []
-    for clip in clips:
-        other = first.setdefault((clip.split, clip.id), clip)
-        if other is clip:
-            kept.append(clip)
-        else:
-            quarantined.append(
-                aside(clip, f"duplicate id: row {other.row} of {other.manifest} has it too", "duplicate_id")
-            )
-    return kept
+def _order(table: RowTable, manifest: str) -> int:
+    return table.manifests.index(manifest) if manifest in table.manifests else len(table.manifests)
 
 
-def _quarantine_findings(
-    clips: Sequence[Clip], kept: Sequence[Clip], quarantined: Sequence[Quarantined], options: Options
-) -> list[Finding]:
-    out = []
-    rows_in = Counter(clip.split for clip in clips)
-    lost = Counter(q.split for q in quarantined if q.counts)
-    for q in quarantined:
-        if q.kind in {"row", "encoding", "skipme"}:
-            rows_in[q.split] += 1
-    left = Counter(clip.split for clip in kept)
-    for split in sorted(rows_in):
-        out += _split_findings(split, rows_in[split], left[split], lost[split], quarantined, options)
-    over = [q for q in quarantined if q.kind == "window"]
-    if over:
-        longest = max(float(q.reason.split(": ")[1].split(" s")[0]) for q in over)
-        text = (
-            f"{len(over)} clip(s) over {options.max_duration_s:.1f} s (longest {longest:.2f} s): "
-            "left out of every split alike"
-        )
-        out.append(Finding("over_window", WARN, text, tuple(map(RowRef.of, over))))
-    return out
-
-
-def _split_findings(
-    split: str, rows_in: int, kept: int, lost: int, quarantined: Sequence[Quarantined], options: Options
-) -> list[Finding]:
-    rows = tuple(RowRef.of(q) for q in quarantined if q.split == split and q.counts)
-    named = split or "the manifest"
-    out = []
-    why = next((q.reason for q in quarantined if q.split == split), "")
-    missing = sum(1 for q in quarantined if q.split == split and q.kind in {"reference", "label"})
-    if missing == rows_in:
-        out.append(Finding("no_references", BLOCK, f"{named}: all {rows_in} rows lack their reference", rows))
-    elif kept == 0:
-        out.append(Finding("empty_split", BLOCK, f"{named}: none of its {rows_in} rows can be used ({why})", rows))
-    if lost:
-        limit = quarantine_limit(split, options)
-        severity = BLOCK if lost > limit * rows_in else WARN
-        text = (
-            f"{named}: {lost} of {rows_in} rows set aside; the checks below were not done for them "
-            f"(at most {limit:.0%} may be: {'too many' if severity == BLOCK else 'within it'})"
-        )
-        out.append(Finding("quarantine", severity, text, rows))
-    if any(q.kind == "encoding" and q.split == split for q in quarantined):
-        bad = [q for q in quarantined if q.kind == "encoding" and q.split == split]
-        out.append(Finding("encoding", BLOCK, f"{named}: {bad[0].reason}", tuple(map(RowRef.of, bad))))
-    return out
-
-
-def quarantine_limit(split: str, options: Options) -> float:
-    """The share of a split's rows that may be set aside before it blocks: 5 %, and 0 for dev and test, unless told."""
-    given = options.max_quarantine
-    if isinstance(given, Mapping):
-        given = given.get(split)
-    if given is not None:
-        return float(given)
-    return 0.0 if role(split) in {"dev", "test"} else MAX_QUARANTINE
+def _silent(what: str, done: int, total: int) -> None:
+    """No progress shown."""
 
 
 @dataclass(frozen=True)
@@ -208,3 +205,6 @@ def leaks(report: CheckReport) -> Leaks:
                 if role(row.split) == "train":
                     drop.setdefault((row.manifest, row.row), set()).add(finding.check)
     return Leaks({place: tuple(sorted(names)) for place, names in drop.items()}, dev_test)
+
+
+__all__ = ["CheckReport", "Hearing", "Leaks", "check_clips", "check_manifests", "check_paths", "leaks"]

@@ -63,6 +63,9 @@ def clip_from(row: Mapping[str, Any], source: Source, number: int) -> Clip:
     """The Clip of one row. Raises RowError with the reason where the row cannot be one."""
     got, extras = named_fields(row)
     written = _path_text(got.get("audio"))
+    label = _name(got.get("label"), "label")
+    if label is not None and label != got["label"] and isinstance(got["label"], str):
+        extras["label_as_written"] = got["label"]
     offset = _seconds(got.get("offset"), "offset") or 0.0
     channel = _channel(got.get("channel"))
     return Clip(
@@ -75,7 +78,7 @@ def clip_from(row: Mapping[str, Any], source: Source, number: int) -> Clip:
         lang=_lang(got.get("lang")),
         speaker=_who(got.get("speaker"), "speaker"),
         recording=_who(got.get("recording"), "recording"),
-        label=_name(got.get("label"), "label"),
+        label=label,
         prompt=_text(got.get("prompt"), "prompt"),
         extras=extras,
         split=source.split or _name(got.get("split"), "split") or "",

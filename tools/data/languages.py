@@ -188,3 +188,29 @@ def script_share(text: str, code: str) -> float | None:
         return None
     pattern = _letters_in(scripts)
     return sum(1 for c in letters if pattern.match(c)) / len(letters)
+
+
+_FUNCTION_WORDS = {
+    "en": "the and of to is that it was for with his they this have from not but what are her she you",
+    "de": "der die und das ist nicht ein eine mit sich auf für von dem den auch wird sind war als ich wir",
+    "fr": "le les des est une dans que qui pour pas avec sur il elle sont cette nous vous mais du au et",
+    "es": "el los las que una por con para está como pero más sus del muy también este son fue lo y",
+    "it": "il che di non una per con sono del della gli anche più questo alla nel è ma come dei",
+    "pt": "o os que uma não com para por mais como mas foi ao dos das seu sua são também está e",
+    "nl": "de het een en van is dat niet op te zijn met voor maar ook naar bij dit wordt ik",
+}
+_LIKELY = {code: frozenset(words.split()) for code, words in _FUNCTION_WORDS.items()}
+_WORD = regex.compile(r"\p{L}+")
+
+
+def other_language(text: str, code: str) -> str | None:
+    """The language a text is in where its small words say plainly that it is not `code`; None otherwise.
+
+    Only for languages with a list of small words, and only on three of another's and none of its own.
+    """
+    if code not in _LIKELY:
+        return None
+    words = [word.casefold() for word in _WORD.findall(text)]
+    counts = {name: sum(word in small for word in words) for name, small in _LIKELY.items()}
+    best = max(counts, key=lambda name: counts[name])
+    return best if best != code and counts[best] >= 3 and counts[code] == 0 else None

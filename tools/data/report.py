@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tools.data.manifest import Quarantined
 from tools.rows import Clip
+
+Place = tuple[str, int]  # manifest and physical line
 
 BLOCK, WARN, INFO = "block", "warn", "info"
 SHOWN_ROWS = 1_000  # rows named in one finding of the JSON; the text always has the full count
@@ -32,12 +34,14 @@ class RowRef:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One result of one check. `rows` names the rows concerned (all of them; the JSON shows the first 1,000)."""
+    """One result of one check. `rows` names all rows concerned (read when looked at); the JSON shows the first
+    1,000.
+    """
 
     check: str
     severity: str
     text: str
-    rows: tuple[RowRef, ...] = ()
+    rows: Sequence[RowRef] = ()
     splits: tuple[str, ...] = ()  # for a finding across splits: the two it stands between
 
     def to_json(self) -> dict[str, Any]:
@@ -47,13 +51,19 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """The outcome of all checks. `kept` are the usable rows, with audio_sha256, duration_s and split resolved."""
+    """The outcome of all checks.
+
+    `kept` are the usable rows, with audio_sha256, duration_s and split resolved. `same_audio` are pairs of kept
+    rows, by place, that are the same sound (exactly or nearly): what `make_splits` must not part. `near_checked`
+    says whether near copies were looked for.
+    """
 
     rows_in: int
     kept: Sequence[Clip]
     quarantined: list[Quarantined]
     findings: list[Finding]
-    covered: Mapping[str, str] = field(default_factory=dict)  # check -> what it covered, or why it was not done
+    same_audio: list[tuple[Place, Place]] = field(default_factory=list)
+    near_checked: bool = False
 
     @property
     def blocks(self) -> list[Finding]:
@@ -73,5 +83,4 @@ class CheckReport:
             "kept": len(self.kept),
             "quarantined": [row.to_json() for row in self.quarantined],
             "findings": [finding.to_json() for finding in self.findings],
-            "covered": dict(self.covered),
         }

@@ -1,251 +1,371 @@
-"""Checks over the rows together: what is shared between splits, repeated inside one, or missing from training."""
+"""The reduce over rows: what is shared between splits, repeated inside one, or missing from training.
+
+Everything here is arithmetic on columns; rows are read back only to be named. Each check returns findings in a
+fixed order.
+"""
 
 from __future__ import annotations
 
-import unicodedata
-from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice, pairwise
+from typing import Any
 
-import regex
+import numpy as np
+import numpy.typing as npt
 
-from tools.data.report import BLOCK, INFO, WARN, Finding, RowRef
-from tools.data.rowchecks import Options, language_fault, script_fault
+from tools.data import rowchecks as marks
+from tools.data.languages import language_code
+from tools.data.report import BLOCK, INFO, WARN, Finding
+from tools.data.rowchecks import Options
 from tools.data.splits import role
-from tools.rows import Clip
+from tools.data.table import Ints, Refs, RowTable
 
-_PUNCTUATION = regex.compile(r"[\p{P}\p{S}]+")
 EPSILON_S = 1e-6
+MOST_PAIRS = 500_000  # overlapping pairs looked at
+NAMED = 5  # examples in a text
+SORTED_RUNS = 3.0  # changes of label a class below which the order counts as sorted
 
 
-def all_set_checks(clips: Sequence[Clip], options: Options) -> list[Finding]:
-    """Every check over the kept rows, in a fixed order."""
+@dataclass(frozen=True)
+class Kept:
+    """The usable rows of a table: their indices, and the distinct stretch of audio each of them names."""
+
+    table: RowTable
+    rows: Ints
+    stretch: Ints
+
+    def __getitem__(self, column: str) -> npt.NDArray[np.int64]:
+        return self.table[column][self.rows]
+
+    def refs(self, chosen: npt.NDArray[np.bool_] | Ints) -> Refs:
+        return Refs(self.table, self.rows[chosen])
+
+    def splits(self) -> list[tuple[int, str]]:
+        """Code and name of each split present, train first."""
+        return ordered(self.table, {int(code) for code in np.unique(self["split"])})
+
+
+def set_checks(kept: Kept, options: Options) -> list[Finding]:
+    """Every check over rows and their columns, in a fixed order (identity of audio: `tools.data.samechecks`)."""
     return [
-        *languages(clips, options),
-        *audio_twice(clips),
-        *shared_audio(clips),
-        *overlaps(clips),
-        *speakers(clips),
-        *shared_recordings(clips),
-        *shared_ids(clips),
-        *shared_sentences(clips),
-        *coverage(clips, options),
+        *languages(kept, options),
+        *row_marks(kept),
+        *label_forms(kept),
+        *overlaps(kept),
+        *speakers(kept),
+        *recordings(kept),
+        *ids(kept),
+        *sentences(kept),
+        *coverage(kept, options),
+        *orders(kept),
     ]
 
 
-def sentence_key(text: str) -> str:
-    """A reference as a sentence: NFC, case and punctuation and spacing aside."""
-    folded = unicodedata.normalize("NFC", text).casefold()
-    return " ".join(_PUNCTUATION.sub(" ", folded).split())
+def ordered(table: RowTable, codes: Iterable[int]) -> list[tuple[int, str]]:
+    """Splits as (code, name): train, dev, test, then the others by name."""
+    place = {"train": 0, "dev": 1, "test": 2}
+    named = ((code, table.splits[code]) for code in codes)
+    return sorted(named, key=lambda s: (place.get(role(s[1]), 3), s[1]))
 
 
-def languages(clips: Sequence[Clip], options: Options) -> list[Finding]:
+def languages(kept: Kept, options: Options) -> list[Finding]:
     out = []
-    faulty = [(clip, why) for clip in clips if (why := language_fault(clip, options))]
-    for why in sorted({why for _, why in faulty}):
-        rows = _refs(clip for clip, other in faulty if other == why)
-        out.append(Finding("language", BLOCK, f"{why} ({_count(rows)})", rows))
-    missing = [clip for clip in clips if clip.lang is None]
-    if missing and len(missing) < len(clips):
-        codes = sorted({clip.lang for clip in clips if clip.lang})
-        severity = BLOCK if len(codes) > 1 else WARN
-        text = f"{_count(missing)} without a language among rows in {', '.join(codes)}: name it"
-        out.append(Finding("language_missing", severity, text, _refs(missing)))
-    elif missing:
-        out.append(Finding("language_missing", INFO, f"no row names its language ({_count(missing)})"))
-    wrong = [clip for clip in clips if script_fault(clip)]
-    if wrong:
-        text = f"{_count(wrong)} written in another script than their language's (first: {script_fault(wrong[0])})"
-        out.append(Finding("script", WARN, text, _refs(wrong)))
+    lang, row_marks = kept["lang"], kept["marks"]
+    for code, name in enumerate(kept.table.langs):
+        unknown = (lang == code) & (row_marks & marks.LANG_UNKNOWN > 0)
+        if unknown.any():
+            text = f"language {name!r} is not a known name or code ({count(unknown)})"
+            out.append(Finding("language", BLOCK, text, kept.refs(unknown)))
+        undeclared = (lang == code) & (row_marks & marks.LANG_UNDECLARED > 0)
+        if undeclared.any():
+            text = f"language {name} is not among the declared {', '.join(options.languages)} ({count(undeclared)})"
+            out.append(Finding("language", BLOCK, text, kept.refs(undeclared)))
+    missing = lang == 0
+    if missing.all() and len(missing):
+        out.append(Finding("language_missing", INFO, f"no row names its language ({count(missing)})"))
+    elif missing.any():
+        codes = sorted({kept.table.langs[i] for i in np.unique(lang) if i})
+        text = f"{count(missing)} without a language among rows in {', '.join(codes)}: name it"
+        severity = BLOCK if len({language_code(c) for c in codes}) > 1 else WARN
+        out.append(Finding("language_missing", severity, text, kept.refs(missing)))
     return out
 
 
-def audio_twice(clips: Sequence[Clip]) -> list[Finding]:
-    """The same decoded audio in several rows of one split: a warning with the count."""
-    groups = _groups(clips, lambda c: (c.split, c.audio_sha256) if c.audio_sha256 else None)
-    same = [rows for rows in groups.values() if len(rows) > 1]
-    if not same:
-        return []
-    rows = [clip for group in same for clip in group]
-    text = f"{len(same)} clip(s) of audio occur more than once inside a split ({_count(rows)})"
-    return [Finding("audio_duplicate", WARN, text, _refs(rows))]
+MARKS = (
+    ("script", marks.SCRIPT, WARN, "written in another script than their language's"),
+    ("other_language", marks.OTHER_LANGUAGE, WARN, "whose small words are another language's"),
+    ("empty_reference", marks.EMPTY_TEXT, INFO, "with an empty reference: kept on purpose, nothing may be said there"),
+    ("markers", marks.MARKER, WARN, "with scoring or noise marks inside the reference (such as <unk>, [noise])"),
+    (
+        "text",
+        marks.NOT_TEXT,
+        WARN,
+        "whose text holds control or replacement characters, entities, or was decoded wrongly",
+    ),
+    ("clipped", marks.CLIPPED, WARN, "whose audio is clipped (over 0.1 % of samples at full scale)"),
+    ("quiet", marks.QUIET, WARN, "whose audio is under -60 dB of full scale"),
+    ("short", marks.SHORT, WARN, "shorter than 0.1 s"),
+    ("slow", marks.SLOW, WARN, "with fewer than 1.5 characters a second: the text may not be what is said"),
+    ("fast", marks.FAST, WARN, "with more characters a second than anyone says: the text may not be what is said"),
+    ("rate", marks.RATE_DECLARED, WARN, "whose manifest declares another sample rate than the file has"),
+)
 
 
-def shared_audio(clips: Sequence[Clip]) -> list[Finding]:
-    """The same decoded audio in two splits: blocks, one finding an identity."""
+def row_marks(kept: Kept) -> list[Finding]:
+    """What the maps over rows and audio marked, one finding a kind."""
+    found = kept["marks"]
     out = []
-    for digest, rows in _groups(clips, lambda c: c.audio_sha256 or None).items():
-        for left, right in _split_pairs(rows):
-            a = [clip for clip in rows if clip.split == left]
-            b = [clip for clip in rows if clip.split == right]
-            texts = sorted({clip.text or "" for clip in [*a, *b]})
-            differ = f"; their texts differ: {texts[0]!r:.80} / {texts[1]!r:.80}" if len(texts) > 1 else ""
-            text = (
-                f"the same audio is in {left} ({_named(a)}) and {right} ({_named(b)}): "
-                f"decoded sha256 {str(digest)[:16]}{differ}"
-            )
-            out.append(Finding("audio_shared", BLOCK, text, _refs([*a, *b]), (left, right)))
+    for check, bit, severity, text in MARKS:
+        these = found & bit > 0
+        if these.any():
+            example = _example(kept, check, int(np.flatnonzero(these)[0]))
+            out.append(Finding(check, severity, f"{count(these)} {text}{example}", kept.refs(these)))
+    longer = (found & marks.LENGTH > 0) & ~_files_cut_up(kept)
+    if longer.any():
+        text = f"{count(longer)} whose file is longer than the manifest's duration says: the rest is not used"
+        out.append(Finding("length", WARN, text, kept.refs(longer)))
     return out
 
 
-def overlaps(clips: Sequence[Clip]) -> list[Finding]:
-    """Stretches of one recording that overlap: across splits they block, inside a split they are told."""
-    out: list[Finding] = []
-    inside: list[Clip] = []
-    for rows in _groups(clips, lambda c: str(c.audio)).values():
-        for a, b, shared_s in overlapping(rows):
-            if a.split == b.split:
-                inside += [a, b]
-                continue
-            if a.audio_sha256 == b.audio_sha256:
-                continue  # told as shared audio
-            text = f"{a.id} ({a.split}) and {b.id} ({b.split}) overlap by {shared_s:.3f} s in {a.audio}"
-            out.append(Finding("interval_overlap", BLOCK, text, _refs([a, b]), _pair(a.split, b.split)))
+def _example(kept: Kept, check: str, at: int) -> str:
+    clip = kept.table.clip(int(kept.rows[at]))
+    if check in {"slow", "fast"}:
+        letters = len((clip.text or "").strip())
+        seconds = clip.duration_s or 1.0
+        return f" (first: {clip.id}, {letters} characters in {seconds:.2f} s, {letters / seconds:.1f} per second)"
+    return f" (first: {clip.id})"
+
+
+def _files_cut_up(kept: Kept) -> npt.NDArray[np.bool_]:
+    """Rows whose file is named with more than one stretch."""
+    _, file = np.unique(kept["file"], return_inverse=True)
+    pairs = np.unique(np.stack([file, kept.stretch]), axis=1)
+    return np.bincount(pairs[0])[file] > 1
+
+
+def label_forms(kept: Kept) -> list[Finding]:
+    """Labels that are one after trimming, or would be one if case did not count."""
+    out = []
+    trimmed = kept["marks"] & marks.LABEL_FORM > 0
+    if trimmed.any():
+        forms = sorted({str(kept.table.clip(int(i)).extras["label_as_written"]) for i in kept.rows[trimmed][:200]})
+        text = f"{count(trimmed)} have labels with stray blanks, taken off: {', '.join(map(repr, forms[:8]))}"
+        out.append(Finding("label_blanks", WARN, text, kept.refs(trimmed)))
+    names: dict[str, set[str]] = {}
+    _, first = np.unique(kept["label"], return_index=True)
+    for i in first[:10_000]:
+        label = kept.table.clip(int(kept.rows[i])).label
+        if label:
+            names.setdefault(label.casefold(), set()).add(label)
+    for forms_of in sorted(sorted(v) for v in names.values() if len(v) > 1):
+        text = f"labels that differ in case only stay {len(forms_of)} classes: {', '.join(map(repr, forms_of))}"
+        out.append(Finding("label_case", WARN, text))
+    return out
+
+
+def overlaps(kept: Kept) -> list[Finding]:
+    """Stretches of one file that overlap on a channel both use: across splits they block, inside a split they are
+    told.
+    """
+    across: dict[tuple[int, int], list[tuple[int, int, float]]] = {}
+    inside: set[int] = set()
+    for a, b, shared_s in islice(_overlapping(kept), MOST_PAIRS):
+        pair = (int(kept["split"][a]), int(kept["split"][b]))
+        if pair[0] == pair[1]:
+            inside |= {a, b}
+        else:
+            across.setdefault((min(pair), max(pair)), []).append((a, b, shared_s))
+    out = []
+    for left, right in pairs_of(kept):
+        found = across.get((min(left[0], right[0]), max(left[0], right[0])))
+        if found:
+            out.append(_overlap_finding(kept, left, right, found))
     if inside:
-        rows_inside = _refs({(c.manifest, c.row): c for c in inside}.values())
+        chosen = np.array(sorted(inside))
         out.append(
-            Finding("interval_overlap_inside", WARN, f"{_count(rows_inside)} overlap inside a split", rows_inside)
+            Finding("interval_overlap_inside", WARN, f"{count(chosen)} overlap inside a split", kept.refs(chosen))
         )
     return out
 
 
-def overlapping(rows: Sequence[Clip]) -> Iterable[tuple[Clip, Clip, float]]:
-    """Pairs of rows of one file whose half-open intervals meet on a channel both use, with the seconds they share."""
-    spans = sorted(((c.offset_s, c.offset_s + (c.duration_s or float("inf")), c) for c in rows), key=lambda s: s[:2])
-    for i, (_, end, a) in enumerate(spans):
-        for start, other_end, b in spans[i + 1 :]:
-            if start >= end - EPSILON_S:
-                break
-            if a.channel is None or b.channel is None or a.channel == b.channel:
-                yield a, b, min(end, other_end) - start
+def _overlap_finding(
+    kept: Kept, left: tuple[int, str], right: tuple[int, str], found: list[tuple[int, int, float]]
+) -> Finding:
+    told = []
+    for a, b, shared_s in found[:NAMED]:
+        first, second = (a, b) if kept["split"][a] == left[0] else (b, a)
+        one, two = (kept.table.clip(int(kept.rows[i])) for i in (first, second))
+        told.append(f"{one.id} ({left[1]}) and {two.id} ({right[1]}) overlap by {shared_s:.3f} s in {one.audio}")
+    chosen = {i for a, b, _ in found for i in (a, b)}
+    order = sorted(chosen, key=lambda i: (kept["split"][i] != left[0], i))
+    more = f"; and {len(found) - NAMED} more pairs" if len(found) > NAMED else ""
+    return Finding("interval_overlap", BLOCK, "; ".join(told) + more, kept.refs(np.array(order)), (left[1], right[1]))
 
 
-def speakers(clips: Sequence[Clip]) -> list[Finding]:
-    out: list[Finding] = []
-    missing = [clip for clip in clips if clip.speaker is None]
-    if missing:
+def _overlapping(kept: Kept) -> Iterator[tuple[int, int, float]]:
+    """Positions of rows of one file whose half-open intervals meet; of equal stretches one row a split speaks."""
+    keys = np.stack([kept.stretch, kept["split"]])
+    _, lone = np.unique(keys, axis=1, return_index=True)
+    start = kept["offset"][lone]
+    stop = start + kept.table.seconds[kept.rows[lone]]
+    file, channel, stretch = kept["file"][lone], kept["channel"][lone], kept.stretch[lone]
+    order = np.lexsort((lone, stop, start, file))
+    if not len(lone):
+        return
+    begins = np.flatnonzero(np.concatenate([[True], file[order][1:] != file[order][:-1], [True]]))
+    for first, last in pairwise(begins):
+        if last - first < 2:
+            continue
+        for at in range(first, last):
+            i = order[at]
+            for j in order[at + 1 : last]:
+                if start[j] >= stop[i] - EPSILON_S:
+                    break
+                if stretch[i] == stretch[j] or (channel[i] >= 0 and channel[j] >= 0 and channel[i] != channel[j]):
+                    continue
+                yield int(lone[i]), int(lone[j]), float(min(stop[i], stop[j]) - start[j])
+
+
+def speakers(kept: Kept) -> list[Finding]:
+    out = []
+    missing = kept["speaker"] == 0
+    if missing.any():
         text = (
-            f"speaker separation cannot be certified: {_count(missing)} of {len(clips)} without speaker; "
+            f"speaker separation cannot be certified: {count(missing)} of {len(missing)} without speaker; "
             "blocks become recordings there"
         )
-        out.append(Finding("speaker_missing", WARN, text, _refs(missing)))
-    named = _groups(clips, lambda c: speaker_key(c.speaker) if c.speaker else None)
-    return out + _shared("speaker_shared", "speaker", named, len(named), BLOCK)
+        out.append(Finding("speaker_missing", WARN, text, kept.refs(missing)))
+    return out + shared(kept, "speaker_shared", "speaker", kept["speaker"], BLOCK, lambda c: c.speaker)
 
 
-def speaker_key(name: str) -> str:
-    """Speakers whose names differ only in Unicode form, case or spacing are one."""
-    return " ".join(unicodedata.normalize("NFC", name).casefold().split())
+def recordings(kept: Kept) -> list[Finding]:
+    """A recording named in two splits blocks; one file cut up between two splits is a warning."""
+    out = shared(kept, "recording_shared", "recording", kept["recording"], BLOCK, lambda c: c.recording)
+    files = np.where(_files_cut_up(kept) & (kept["recording"] == 0), kept["file"], 0)
+    return out + shared(kept, "file_shared", "audio file", files, WARN, lambda c: str(c.audio))
 
 
-def shared_recordings(clips: Sequence[Clip]) -> list[Finding]:
-    """A recording named in two splits blocks; one file used by two splits without overlap is a warning."""
-    named = _groups(clips, lambda c: c.recording)
-    files = _groups(clips, lambda c: str(c.audio) if c.recording is None and (c.offset_s or c.duration_s) else None)
-    parts = {name: rows for name, rows in files.items() if len({(r.offset_s, r.duration_s) for r in rows}) > 1}
-    out = _shared("recording_shared", "recording", named, len(named), BLOCK)
-    return out + _shared("file_shared", "audio file", parts, len(files), WARN)
+def ids(kept: Kept) -> list[Finding]:
+    out = shared(kept, "id_shared", "row id", kept["id"], WARN, lambda c: c.id)
+    loose, strict = kept["loose_id"], kept["id"]
+    order = np.lexsort((strict, loose))
+    alike = (loose[order][1:] == loose[order][:-1]) & (strict[order][1:] != strict[order][:-1])
+    if alike.any():
+        at = np.flatnonzero(alike)
+        chosen = np.unique(np.concatenate([order[at], order[at + 1]]))
+        names = " / ".join(kept.refs(chosen)[i].id for i in range(min(2, len(chosen))))
+        text = f"{count(chosen)} have ids that differ in case, width or blanks only ({names})"
+        out.append(Finding("id_alike", WARN, text, kept.refs(chosen)))
+    return out
 
 
-def shared_ids(clips: Sequence[Clip]) -> list[Finding]:
-    groups = _groups(clips, lambda c: c.id)
-    return _shared("id_shared", "row id", groups, len(groups), WARN)
-
-
-def shared_sentences(clips: Sequence[Clip]) -> list[Finding]:
+def sentences(kept: Kept) -> list[Finding]:
     """Sentences of one split that occur in another: a number of its own, a warning, never a refusal."""
-    keys = {id(clip): sentence_key(clip.text) for clip in clips if clip.text}
-    by_split: dict[str, dict[str, list[Clip]]] = defaultdict(lambda: defaultdict(list))
-    for clip in clips:
-        if keys.get(id(clip)):
-            by_split[clip.split][keys[id(clip)]].append(clip)
+    values, split = kept["sentence"], kept["split"]
     out = []
-    for left, right in _ordered_pairs(by_split):
-        common = by_split[left].keys() & by_split[right].keys()
-        if not common:
+    for (left, left_name), (right, right_name) in pairs_of(kept):
+        theirs = np.unique(values[(split == left) & (values != 0)])
+        mine = (split == right) & (values != 0)
+        common = mine & np.isin(values, theirs)
+        if not common.any():
             continue
-        rows = [clip for key in sorted(common) for clip in by_split[right][key]]
-        total = sum(len(same) for same in by_split[right].values())
+        total, all_kinds, kinds = int(mine.sum()), len(np.unique(values[mine])), len(np.unique(values[common]))
         text = (
-            f"{len(common)} of {len(by_split[right])} sentences of {right} ({len(rows)} of {total} rows, "
-            f"{len(rows) / total:.2%}) also occur in {left}"
+            f"{kinds} of {all_kinds} sentences of {right_name} ({int(common.sum())} of {total} rows, "
+            f"{common.sum() / total:.2%}) also occur in {left_name}"
         )
-        out.append(Finding("sentence_shared", WARN, text, _refs(rows), (left, right)))
+        out.append(Finding("sentence_shared", WARN, text, kept.refs(common), (left_name, right_name)))
     return out
 
 
-def coverage(clips: Sequence[Clip], options: Options) -> list[Finding]:
-    """Labels and languages of dev and test that training never shows: blocks."""
-    train = [clip for clip in clips if role(clip.split) == "train"]
+def coverage(kept: Kept, options: Options) -> list[Finding]:
+    """Languages of dev and test that training never shows block; labels too where the task is labels, else a
+    warning.
+    """
+    split = kept["split"]
+    trains = [code for code, name in kept.splits() if role(name) == "train"]
+    train = np.isin(split, trains)
     out = []
-    for split in sorted({clip.split for clip in clips if role(clip.split) in {"dev", "test"}}):
-        rows = [clip for clip in clips if clip.split == split]
-        kinds: list[tuple[str, Callable[[Clip], str | None]]] = [("language", lambda c: c.lang)]
-        if options.task == "label":
-            kinds.append(("label", lambda c: c.label))
-        for what, of in kinds:
-            known = {of(clip) for clip in train}
-            new = {of(clip) for clip in rows} - known - {None} if train else set()
-            if new:
-                text = f"{what}(s) of {split} absent from train: {', '.join(sorted(map(str, new)))}"
-                out.append(Finding(f"{what}_absent", BLOCK, text, _refs(c for c in rows if of(c) in new)))
+    for code, name in kept.splits():
+        if not trains or role(name) not in {"dev", "test"}:
+            continue
+        for what, severity in (("lang", BLOCK), ("label", BLOCK if options.task == "label" else WARN)):
+            values = kept[what]
+            new = (split == code) & (values != 0) & ~np.isin(values, np.unique(values[train]))
+            if new.any() and (what != "label" or values[train].any()):
+                clips = [kept.table.clip(int(i)) for i in kept.rows[new][np.unique(values[new], return_index=True)[1]]]
+                names = sorted({str(clip.lang if what == "lang" else clip.label) for clip in clips})
+                named = {"lang": "language", "label": "label"}[what]
+                text = f"{named}(s) of {name} absent from train: {', '.join(names[:10])} ({count(new)})"
+                out.append(Finding(f"{named}_absent", severity, text, kept.refs(new), (name,)))
     return out
 
 
-def _shared(check: str, what: str, groups: dict[Hashable, list[Clip]], known: int, severity: str) -> list[Finding]:
-    """One finding a pair of splits: how many groups stand in both, and the rows of both concerned."""
-    pairs: dict[tuple[str, str], list[list[Clip]]] = defaultdict(list)
-    for rows in groups.values():
-        for pair in _split_pairs(rows):
-            pairs[pair].append(rows)
+def orders(kept: Kept) -> list[Finding]:
+    """Training rows that stand sorted by label, language or speaker: a reader with a small buffer learns one at a
+    time.
+    """
     out = []
-    for (left, right), shared in sorted(pairs.items()):
-        a = [clip for rows in shared for clip in rows if clip.split == left]
-        b = [clip for rows in shared for clip in rows if clip.split == right]
-        names = ", ".join(sorted(str(_label_of(check, rows[0])) for rows in shared)[:5])
+    for code, name in kept.splits():
+        if role(name) in {"dev", "test", "retention"}:
+            continue
+        rows = np.flatnonzero(kept["split"] == code)
+        for what in ("label", "lang", "speaker"):
+            values = kept[what][rows]
+            kinds = len(np.unique(values))
+            changes = int(np.count_nonzero(values[1:] != values[:-1]))
+            if kinds > 1 and len(rows) >= 10 * kinds and changes < SORTED_RUNS * kinds:
+                named = {"label": "label", "lang": "language", "speaker": "speaker"}[what]
+                text = (
+                    f"{name or 'the manifest'} stands sorted by {named}: shuffle it before anything reads it in order"
+                )
+                out.append(Finding("sorted", WARN if what == "label" else INFO, text))
+    return out
+
+
+def shared(
+    kept: Kept,
+    check: str,
+    what: str,
+    values: npt.NDArray[Any],
+    severity: str,
+    name: Callable[..., str | None],
+) -> list[Finding]:
+    """Values (0: absent) that rows of two splits have: one finding a pair of splits, with counts and the rows of
+    both.
+    """
+    split = kept["split"]
+    known = len(np.unique(values[values != 0]))
+    out = []
+    for (left, left_name), (right, right_name) in pairs_of(kept):
+        a, b = (split == left) & (values != 0), (split == right) & (values != 0)
+        common = np.intersect1d(values[a], values[b])
+        if not len(common):
+            continue
+        a, b = a & np.isin(values, common), b & np.isin(values, common)
+        firsts = kept.rows[a][np.unique(values[a], return_index=True)[1]][:NAMED]
+        names = ", ".join(sorted(str(name(kept.table.clip(int(i)))) for i in firsts))
+        more = " …" if len(common) > NAMED else ""
         text = (
-            f"{len(shared)} of {known} {what}(s) in both {left} ({_count(a)}) and {right} ({_count(b)}): "
-            f"{names}{' …' if len(shared) > 5 else ''}"
+            f"{len(common)} of {known} {what}(s) in both {left_name} ({count(a)}) and {right_name} ({count(b)}): "
+            f"{names}{more}"
         )
-        out.append(Finding(check, severity, text, _refs([*a, *b]), (left, right)))
+        both = kept.refs(np.concatenate([np.flatnonzero(a), np.flatnonzero(b)]))
+        out.append(Finding(check, severity, text, both, (left_name, right_name)))
     return out
 
 
-def _label_of(check: str, clip: Clip) -> str | None:
-    by = {"speaker_shared": clip.speaker, "recording_shared": clip.recording, "id_shared": clip.id}
-    return by.get(check, str(clip.audio))
+def pairs_of(kept: Kept) -> list[tuple[tuple[int, str], tuple[int, str]]]:
+    return list(combinations(kept.splits(), 2))
 
 
-def _groups(clips: Iterable[Clip], key: Callable[[Clip], Hashable | None]) -> dict[Hashable, list[Clip]]:
-    out: dict[Hashable, list[Clip]] = defaultdict(list)
-    for clip in clips:
-        value = key(clip)
-        if value is not None:
-            out[value].append(clip)
-    return out
-
-
-def _split_pairs(rows: Sequence[Clip]) -> list[tuple[str, str]]:
-    return _ordered_pairs({clip.split for clip in rows})
-
-
-def _ordered_pairs(splits: Iterable[str]) -> list[tuple[str, str]]:
-    order = {"train": 0, "dev": 1, "test": 2}
-    return list(combinations(sorted(splits, key=lambda s: (order.get(role(s), 3), s)), 2))
-
-
-def _pair(a: str, b: str) -> tuple[str, str]:
-    return _ordered_pairs({a, b})[0]
-
-
-def _refs(clips: Iterable[Clip]) -> tuple[RowRef, ...]:
-    return tuple(clip if isinstance(clip, RowRef) else RowRef.of(clip) for clip in clips)
-
-
-def _named(rows: Sequence[Clip]) -> str:
-    shown = ", ".join(f"{clip.id} = {clip.audio}" for clip in rows[:2])
-    return shown + (f" and {len(rows) - 2} more" if len(rows) > 2 else "")
-
-
-def _count(rows: Sequence[object]) -> str:
-    return f"{len(rows)} row{'' if len(rows) == 1 else 's'}"
+def count(rows: npt.NDArray[np.generic] | Sequence[object] | int) -> str:
+    """`1 row`, `2 rows`: of a mask, of positions, of a list."""
+    if isinstance(rows, int):
+        number = rows
+    elif isinstance(rows, np.ndarray) and rows.dtype == np.bool_:
+        number = int(rows.sum())
+    else:
+        number = len(rows)
+    return f"{number} row{'' if number == 1 else 's'}"

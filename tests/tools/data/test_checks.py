@@ -4,14 +4,12 @@ import json
 import shutil
 import unicodedata
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
-from tools.data.checks import check_manifests, check_paths, leaks
-from tools.data.setchecks import overlapping
+from tools.data.checks import check_clips, check_manifests, check_paths, leaks
 from tools.errors import CheckError, UsageError
 from tools.rows import Clip
 
@@ -57,13 +55,16 @@ def test_f03_intervals_are_half_open(tmp_path, shared_speech, manifest):
     assert "overlap by 0.100 s" in overlap.text and [r.id for r in overlap.rows] == ["tr", "te"]
 
 
-def test_f03_two_channels_do_not_overlap():
-    a = Clip("a", Path("r.wav"), offset_s=10.0, duration_s=5.0, channel=0)
-    b = replace(a, id="b", offset_s=14.9)
-    assert [round(seconds, 6) for _, _, seconds in overlapping([b, a])] == [0.1]
-    assert list(overlapping([a, replace(b, channel=1)])) == []
-    assert len(list(overlapping([a, replace(b, channel=None)]))) == 1
-    assert list(overlapping([a, replace(b, offset_s=15.0)])) == []
+def test_f03_two_channels_do_not_overlap(tmp_path):
+    wave = np.random.default_rng(0).normal(0, 0.1, (48000, 2))
+    soundfile.write(tmp_path / "r.wav", wave, 16000, subtype="PCM_16")
+    a = Clip("a", tmp_path / "r.wav", "x", offset_s=0.5, duration_s=1.0, channel=0, split="train")
+    b = replace(a, id="b", offset_s=1.4, split="test", row=2)
+    (overlap,) = found(check_clips([b, a]), "interval_overlap")
+    assert overlap.text.startswith("a (train) and b (test) overlap by 0.100 s")
+    assert overlap.splits == ("train", "test")
+    assert not found(check_clips([a, replace(b, channel=1)]), "interval_overlap")
+    assert not found(check_clips([a, replace(b, offset_s=1.5)]), "interval_overlap")
 
 
 @pytest.mark.speech

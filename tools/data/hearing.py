@@ -1,0 +1,186 @@
+"""All audio of a check, heard once a stretch: verdicts, digests, marks, and who is whose copy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tools.audio.facts import Facts
+from tools.audio.read import Wave
+from tools.data.identity import OTHER, OWN, PAIRS, POOL_S, Digests, NearSearch, Pair, split_masks, stored_splits
+from tools.data.manifest import Quarantined
+from tools.data.report import WARN, Finding, Place
+from tools.data.rowchecks import EMPTY_TEXT, Options, aside
+from tools.data.samechecks import Heard, exact_findings, identities, identity_note, near_findings, ties
+from tools.data.sound import Mapper, hear, judge, pace_marks, stretches
+from tools.data.table import Ints, RowTable
+
+
+@dataclass
+class Hearing:
+    """What hearing gave: usable rows with the stretch of each, rows set aside, findings about identity."""
+
+    kept: Ints
+    stretch: Ints
+    quarantined: list[Quarantined] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    ties: list[tuple[Place, Place]] = field(default_factory=list)
+    near_checked: bool = False
+
+
+@dataclass
+class _State:
+    """What is gathered while stretches are heard, by stretch."""
+
+    table: RowTable
+    rows: Ints
+    group: Ints
+    options: Options
+    usable: npt.NDArray[np.bool_]  # by row
+    known: npt.NDArray[np.bool_]  # by row: takes part in identity (ambiguous channels too)
+    quarantined: list[Quarantined] = field(default_factory=list)
+    digests: Digests = field(default_factory=Digests)
+    digest: dict[int, str] = field(default_factory=dict)
+    pairs: list[Pair] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.order = np.argsort(self.group, kind="stable")
+        self.starts = np.searchsorted(self.group[self.order], np.arange(int(self.group.max(initial=-1)) + 2))
+
+    def members(self, stretch: int) -> Ints:
+        """Positions (in `rows`) of the rows that name a stretch."""
+        return self.order[self.starts[stretch] : self.starts[stretch + 1]]
+
+    def take(self, stretch: int, facts: Facts) -> None:
+        """Facts of a stretch -> its rows kept with digest and marks, or set aside."""
+        at = self.members(stretch)
+        rows = self.rows[at]
+        verdict = judge(self.table.clip(int(rows[0])), facts, self.options)
+        lost = at if verdict.reason else at[:0]
+        if verdict.silent:
+            lost = at[self.table["marks"][rows] & EMPTY_TEXT == 0]
+        reason, kind = (verdict.reason, verdict.kind) if verdict.reason else (verdict.silent, "silent")
+        for i in lost:
+            self.quarantined.append(aside(self.table.clip(int(self.rows[i])), reason, kind, verdict.counts))
+        self.usable[lost] = False
+        self.known[lost] = verdict.kind == "channel"
+        self.table.columns["marks"][rows] |= np.uint32(verdict.marks)
+        self.table.seconds[rows] = facts.seconds
+        if facts.digest:
+            self.table.digests[rows] = np.frombuffer(bytes.fromhex(facts.digest), np.uint8)
+        if self.known[at].any():
+            self._identify(stretch, facts)
+
+    def _identify(self, stretch: int, facts: Facts) -> None:
+        if facts.digest:
+            self.digests.add(facts.digest, stretch, OWN)
+            self.digest[stretch] = facts.digest
+        for channel, digest in facts.others:
+            if digest != facts.digest:
+                self.digests.add(digest, stretch, OTHER if facts.digest or channel < 0 else OWN)
+                self.digest.setdefault(stretch, digest)
+
+
+def hear_all(
+    table: RowTable, rows: Ints, options: Options, mapper: Mapper, progress: Callable[[str, int, int], None]
+) -> Hearing:
+    """Hear every distinct stretch that `rows` name and say what becomes of the rows."""
+    firsts, group = stretches(table, rows)
+    state = _State(table, rows, group, options, np.ones(len(rows), bool), np.ones(len(rows), bool))
+    search, note = _search(table, rows, options)
+    masks = split_masks(table, rows, group)
+    stored = np.array([bool(mask & _bits(table, _stored(table, rows))) for mask in masks], dtype=bool)
+    done = 0
+    for ask in (False, True):
+        for stretch, (facts, waves) in _heard(table, firsts, np.flatnonzero(stored != ask), mapper):
+            state.take(stretch, facts)
+            done += 1
+            progress("audio", done, len(firsts))
+            if search is not None and state.known[state.members(stretch)].any():
+                _near(state, search, stretch, waves, ask)
+        if search is not None and not ask:
+            search.calibrate(_different(state, stored))
+            state.pairs += search.ask_stored()
+    table.columns["marks"][rows] |= pace_marks(table, rows)
+    return _concluded(state, search, note)
+
+
+def _heard(
+    table: RowTable, firsts: Ints, which: Ints, mapper: Mapper
+) -> Iterator[tuple[int, tuple[Facts, list[tuple[int, Wave]]]]]:
+    heard = (item for _, item in hear(table, firsts[which], mapper))
+    return zip((int(s) for s in which), heard)
+
+
+def _near(state: _State, search: NearSearch, stretch: int, waves: Sequence[tuple[int, Wave]], ask: bool) -> None:
+    if ask:
+        state.pairs += search.ask(stretch, waves)
+    else:
+        search.add(stretch, state.table.clip(int(state.rows[state.members(stretch)[0]])), waves)
+
+
+def _stored(table: RowTable, rows: Ints) -> set[str]:
+    return stored_splits([table.splits[int(c)] for c in np.unique(table["split"][rows])])
+
+
+def _bits(table: RowTable, splits: set[str]) -> np.uint64:
+    return np.uint64(sum(1 << code for code, name in enumerate(table.splits) if name in splits))
+
+
+def _search(table: RowTable, rows: Ints, options: Options) -> tuple[NearSearch | None, str]:
+    """The near search, or None and why it is not done."""
+    if not options.near:
+        return None, "it was not asked for"
+    splits = np.unique(table["split"][rows])
+    known_s = float(np.nansum(table["duration"][rows]))
+    if len(splits) == 1 and known_s > POOL_S:
+        return (
+            None,
+            f"a single set of {known_s / 3600:.0f} hours: give the splits, then train is compared with the others",
+        )
+    return NearSearch(), ""
+
+
+def _different(state: _State, stored: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Pairs of stored stretches known to differ: other sentence, other digest, other speaker where both are known."""
+    usable = [int(s) for s in np.flatnonzero(stored) if s in state.digest and state.usable[state.members(int(s))].any()]
+    first = {s: state.rows[state.members(s)[0]] for s in usable}
+    table, out = state.table, []
+    rng = np.random.default_rng(0)
+    for _ in range(8 * PAIRS if len(usable) > 1 else 0):
+        a, b = (usable[int(i)] for i in rng.choice(len(usable), 2, replace=False))
+        one, two = first[a], first[b]
+        sentences, speakers = table["sentence"][[one, two]], table["speaker"][[one, two]]
+        other_words = sentences[0] != sentences[1] and sentences.all()
+        other_file = table["file"][one] != table["file"][two]
+        if other_words and other_file and state.digest[a] != state.digest[b] and speakers[0] != speakers[1]:
+            out.append((a, b))
+        if len(out) == PAIRS:
+            break
+    return out
+
+
+def _concluded(state: _State, search: NearSearch | None, note: str) -> Hearing:
+    table, usable = state.table, state.usable
+    groups = state.digests.same()
+    identity = identities(len(state.starts) - 1, groups)
+    heard = Heard(table, state.rows[state.known], state.group[state.known], state.digest, identity)
+    findings = exact_findings(heard) + near_findings(heard, state.pairs)
+    if search is not None and not search.trusted:
+        text = (
+            f"phase does not tell this audio apart (differing pairs up to {search.highest:.2f}): near copies uncertain"
+        )
+        findings.append(Finding("identity_uncertain", WARN, text))
+    findings.append(identity_note(len(state.digest), search, note))
+    kept = Heard(table, state.rows[usable], state.group[usable], state.digest, identity)
+    return Hearing(
+        kept.rows,
+        kept.stretch,
+        state.quarantined,
+        findings,
+        ties(kept, groups, state.pairs) if search is not None else [],
+        search is not None,
+    )
