@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 START_S = 20.0
-ENCODE_S = 1.0
-GREEDY_S = 0.5
-SAMPLE_S = 0.15
-TRAIN_S = 0.35
+ENCODE_S = 0.8
+GREEDY_S = 0.25
+SAMPLE_S = 0.06
+TRAIN_S = 0.1
 PROMPTS = 3
 MINED_ANSWERS = 1 + 16
 

@@ -387,6 +387,12 @@ def unsuccessful(context: Context) -> list[str]:
     chosen = context.last("decision", what="select")
     if chosen is not None:
         out += [f"update {r['update']}: {r['why']}" for r in chosen.payload["details"]["rejected"]]
+    ends = (r.payload for r in context.ledger.records("run_end"))
+    out += [
+        f"{p['run_id']}, attempt {p['attempt']}, ended early: {p['reason']} {p['details'].get('detail', '')}".rstrip()
+        for p in ends
+        if p["reason"] != "finished"
+    ]
     out += [f"lost attempt: {r.payload['what']}" for r in context.ledger.records("recovery")]
     return out
 

@@ -59,6 +59,10 @@ def run(context: Context) -> str:
                 f"{config.updates}: a larger budget goes on from there"
             ) from stopped
         _end(context, result.reason, result)
+    level = "info" if result.reason == "finished" else "warn"
+    context.notice(f"the run ended after {result.updates} updates: {result.reason} {result.detail}".rstrip(), level)
+    for sentence in result.diagnosis:
+        context.notice(sentence, "warn")
     return "trained"
 
 
