@@ -94,12 +94,14 @@ class Plain:
         now = time.monotonic()
         if what != self._what:
             self._what, self._began, self._last = what, now, now
-        if not (self.tty and now - self._last > 0.1) and not (now - self._last > LINE_EVERY_S) and done < total:
-            return
-        if not self.tty and done >= total and now - self._began < LINE_EVERY_S:
+        finished = total > 0 and done >= total
+        if now - (self._began if finished else self._last) < (0.1 if self.tty else LINE_EVERY_S):
             return
         self._last = now
         spent = now - self._began
+        if not total:  # how much there is to do is not known yet
+            self._line(f"   {what}: {done}  {spent:.0f} s")
+            return
         left = f"{spent / done * (total - done):.0f} s left" if 0 < done < total else f"{spent:.0f} s"
         filled = round(24 * done / max(total, 1))
         text = f"   {what} [{'#' * filled}{'.' * (24 - filled)}] {done}/{total}  {left}"

@@ -42,6 +42,7 @@ def _checked(context: Context) -> CheckReport:
     brief = context.session.brief
     options: dict[str, Any] = {"languages": tuple(brief.answer_to("languages") or ())}
     options["max_duration_s"] = recogniser(context).policy.window_s
+    options["progress"] = lambda what, done, total: context.progress(f"checking {what}")(done, total)
     clips: list[Clip] = []
     aside: list[Quarantined] = []
     for split, paths in brief.manifests().items():
@@ -134,7 +135,7 @@ def _write(context: Context, report: CheckReport, clips: list[Clip]) -> None:
         "checks_sha256": hashlib.sha256(checks.encode()).hexdigest(),
         "membership_sha256": membership,
         "splits": {s: _size(clips_of(context, s)) for s in SPLITS if clips_of(context, s)},
-        "near_checked": False,
+        "near_checked": report.near_checked,
     }
     last = context.last("data_check")
     if last is None or last.payload["membership_sha256"] != membership or last.payload["checks_sha256"] != payload["checks_sha256"]:
