@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import rfc8785
 
@@ -21,7 +21,6 @@ from agent.ledger.pages import render_pages
 from agent.procedure import STOPS, Skill, State
 from agent.session import Session
 from tools.errors import BudgetError, RehearError
-
 
 BUDGET_QUESTION = {
     "id": "budget",
@@ -106,7 +105,9 @@ class Context:
     def must(self, kind: str, **match: Any) -> Any:
         found = self.last(kind, **match)
         if found is None:
-            raise RehearError(f"the ledger of {self.workdir} has no {kind} record with {match}: it was not made by this procedure")
+            raise RehearError(
+                f"the ledger of {self.workdir} has no {kind} record with {match}: it was not made by this procedure"
+            )
         return found
 
     def save(self) -> None:
@@ -127,7 +128,7 @@ class Context:
 
         return tell
 
-    def notice(self, text: str, level: str = "info") -> None:
+    def notice(self, text: str, level: Literal["info", "warn", "error"] = "info") -> None:
         self.emit(Notice(level=level, text=text))
 
     def measured(self, name: str, value: float, **details: Any) -> None:

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agent.act import Context, Interrupted, act
 from agent.ask import open_questions
@@ -22,8 +22,11 @@ from agent.session import Session
 from agent.steps import VERBS
 from tools.errors import UsageError
 
+if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
+
 SKILL = "nemotron-transcribe-rl"
-THREAD = {"configurable": {"thread_id": "run"}}
+THREAD: RunnableConfig = {"configurable": {"thread_id": "run"}}
 
 
 def load(name: str = SKILL) -> Skill:
@@ -66,7 +69,7 @@ def _drive(context: Context) -> dict[str, Any]:
         try:
             graph.invoke(
                 _entry(before, context.skill),
-                {**THREAD, "recursion_limit": RECURSION_LIMIT},
+                {"configurable": THREAD["configurable"], "recursion_limit": RECURSION_LIMIT},
                 durability="sync",
             )
         except Interrupted:

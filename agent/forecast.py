@@ -53,7 +53,9 @@ def update_minutes(w: Work) -> float:
 def train_minutes(w: Work) -> float:
     """All updates at their worst, encoding each training clip once, and each checkpoint's evaluation."""
     offered = w.groups * w.offer_factor * w.updates
-    work = min(offered, w.train) * ENCODE_S + offered * w.answers * SAMPLE_S + w.updates * w.groups * w.answers * TRAIN_S
+    work = (
+        min(offered, w.train) * ENCODE_S + offered * w.answers * SAMPLE_S + w.updates * w.groups * w.answers * TRAIN_S
+    )
     checks = -(-w.updates // w.checkpoint_every)
     return (START_S + work + checks * (w.dev + w.retention) * GREEDY_S) / 60
 

@@ -46,7 +46,9 @@ def contract_frozen(context: Context) -> None:
     from agent.contract import contract_digest, read_contract
 
     now = contract_digest(read_contract(context.workdir))
-    _hold(now == frozen, "contract.json is not the contract that was frozen: put it back, or start a new work directory")
+    _hold(
+        now == frozen, "contract.json is not the contract that was frozen: put it back, or start a new work directory"
+    )
 
 
 def test_sealed(context: Context) -> None:
@@ -74,7 +76,9 @@ def selection_recorded(context: Context) -> None:
 
 def test_opened_once(context: Context) -> None:
     opened = [r.seq for r in context.ledger.records() if r.kind == "test_open"]
-    _hold(len(opened) == 1, f"the test must be opened exactly once, it was opened {len(opened)} times (records {opened})")
+    _hold(
+        len(opened) == 1, f"the test must be opened exactly once, it was opened {len(opened)} times (records {opened})"
+    )
 
 
 def report_written(context: Context) -> None:

@@ -35,7 +35,9 @@ Act = Callable[[State], dict[str, Any]]
 Ask = Callable[[State], dict[str, Any] | None]
 
 
-def compile_graph(procedure: Procedure, act: Act, ask: Ask, checkpointer: BaseCheckpointSaver[Any]) -> CompiledStateGraph:
+def compile_graph(
+    procedure: Procedure, act: Act, ask: Ask, checkpointer: BaseCheckpointSaver[Any]
+) -> CompiledStateGraph:
     """Compiles `procedure`. `act(state)` runs a state's verb and returns {outcome, error}; `ask(state)` returns the
     payload of the questions still open for a state, or None."""
     graph = StateGraph(GraphState)

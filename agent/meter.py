@@ -35,7 +35,9 @@ class Meter:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._done.set()
         self._thread.join()
         self._write()
@@ -51,7 +53,9 @@ class Meter:
     def _write(self) -> None:
         tmp = self.path.with_suffix(".tmp")
         with suppress(OSError):  # a full disk must not end the work that is being measured
-            tmp.write_text(json.dumps({"reservation": self.reservation, "cpu_s": round(self.seconds, 3)}), encoding="utf-8")
+            tmp.write_text(
+                json.dumps({"reservation": self.reservation, "cpu_s": round(self.seconds, 3)}), encoding="utf-8"
+            )
             os.replace(tmp, self.path)
 
 

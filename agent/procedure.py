@@ -140,7 +140,9 @@ def _state_problems(state: State, vocabulary: Vocabulary, ids: list[str]) -> lis
     outcomes = set(vocabulary.verbs[state.does])
     if outcomes != set(state.next):
         problems.append(f"state {state.id!r} routes {sorted(state.next)}, its verb can end in {sorted(outcomes)}")
-    problems += [f"state {state.id!r} goes to unknown state {to!r}" for to in state.next.values() if to not in (*ids, END)]
+    problems += [
+        f"state {state.id!r} goes to unknown state {to!r}" for to in state.next.values() if to not in (*ids, END)
+    ]
     problems += [f"state {state.id!r} names unknown gate {g!r}" for g in state.gates if g not in vocabulary.gates]
     problems += [
         f"state {state.id!r} needs {q!r}, which has no question with a schema"

@@ -141,7 +141,8 @@ def comparison(context: Context) -> dict[str, Any] | None:
         return None
     metric = contract(context)["scoring"]["metric"]
     noise = abs(_noise(context)["delta"])
-    c = compare_rows(*rows, profile_of(context), by=block_by(context), noise_floor=noise).to_json()
+    unit = "cer" if metric == "cer" else "unit"
+    c = compare_rows(*rows, profile_of(context), by=block_by(context), noise_floor=noise, metric=unit).to_json()
     return {**c, "metric": metric, "split": "test", "seed": c["a"], "candidate": c["b"], "draws_seed": c["seed"]}
 
 
@@ -189,13 +190,14 @@ def slices(context: Context, key: str) -> list[dict[str, Any]]:
     seed = score_by(read_rows(context.workdir / "evals/seed-test"), key, profile_of(context))
     rows = _test_rows(context)
     candidate = {} if rows is None else score_by(rows[1], key, profile_of(context))
+    cer = contract(context)["scoring"]["metric"] == "cer"
     return [
         {
             key: name or None,
             "rows": s.rows,
-            "reference_units": s.reference_units,
-            "seed": s.value,
-            "candidate": candidate[name].value if name in candidate else None,
+            "reference_units": s.characters.reference_units if cer else s.reference_units,
+            "seed": s.cer if cer else s.value,
+            "candidate": (candidate[name].cer if cer else candidate[name].value) if name in candidate else None,
         }
         for name, s in seed.items()
     ]
@@ -207,8 +209,12 @@ def _errors_by_id(context: Context) -> dict[str, tuple[int, int]]:
     rows = _test_rows(context)
     if rows is None:
         return {}
-    tally = Tally(profile_of(context))
-    return {a.id: (_sum(tally.measure(a).words), _sum(tally.measure(b).words)) for a, b in zip(*rows, strict=True)}
+    tally, cer = Tally(profile_of(context)), contract(context)["scoring"]["metric"] == "cer"
+    counts = {}
+    for a, b in zip(*rows, strict=True):
+        ours, theirs = tally.measure(a), tally.measure(b)
+        counts[a.id] = tuple(_sum(m.characters if cer else m.words) for m in (ours, theirs))
+    return counts  # type: ignore[return-value]
 
 
 def _sum(errors: Any) -> int:
@@ -294,7 +300,16 @@ def mining(context: Context) -> dict[str, Any] | None:
         return None
     d = record.payload["details"]
     s = d["stats"]
-    keys = ("clips", "valid_share", "truncated_share", "contrast_share", "better_share", "greedy", "mean_sample", "oracle")
+    keys = (
+        "clips",
+        "valid_share",
+        "truncated_share",
+        "contrast_share",
+        "better_share",
+        "greedy",
+        "mean_sample",
+        "oracle",
+    )
     sampling = contract(context)["sampling"]
     return {
         **{k: s[k] for k in keys},
@@ -364,7 +379,8 @@ def budget(context: Context) -> dict[str, Any] | None:
     if total is None:
         return None
     items = [
-        {"what": x.purpose, "reserved": x.amount, "spent": x.spent, "record": x.seq} for x in context.session.budget.lines()
+        {"what": x.purpose, "reserved": x.amount, "spent": x.spent, "record": x.seq}
+        for x in context.session.budget.lines()
     ]
     return {**total, "items": items}
 
@@ -409,7 +425,9 @@ def provenance(context: Context) -> dict[str, Any]:
         "selected_digest": "" if chosen is None else chosen.payload["details"]["digest"],
         "export_digest": exported[-1].payload["result"]["digest"] if exported else "",
         "surface": "" if registered is None else str(registered.payload["details"]["config"]["surface"]),
-        "encoder_moved": None if registered is None else registered.payload["details"]["config"]["surface"] != "decoder",
+        "encoder_moved": None
+        if registered is None
+        else registered.payload["details"]["config"]["surface"] != "decoder",
         "source": plan["source"],
         "versions": {k: v for k, v in plan["versions"].items() if v},
         "ledger": {"records": context.ledger.count, "head": context.ledger.head},

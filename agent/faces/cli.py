@@ -119,7 +119,7 @@ def audit(
     from agent.ledger.audit import audit as audit_workdir
 
     if rules:
-        _show({rule: text for rule, text in RULES.items()}, json_)
+        _show(dict(RULES), json_)
         return
     if workdir is None:
         raise UsageError("audit needs a work directory: rehear audit WORKDIR, or rehear audit --rules")
@@ -232,7 +232,10 @@ def _report(error: Exception, json_mode: bool) -> int:
     if isinstance(error, RehearError):
         print(f"rehear: {error}", file=sys.stderr)
     else:
-        print(f"rehear: internal error: {document['error']['message']} (set REHEAR_DEBUG=1 for the traceback)", file=sys.stderr)
+        print(
+            f"rehear: internal error: {document['error']['message']} (set REHEAR_DEBUG=1 for the traceback)",
+            file=sys.stderr,
+        )
         if os.environ.get("REHEAR_DEBUG"):
             raise error
     return int(document["exit_code"])

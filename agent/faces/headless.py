@@ -6,7 +6,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -65,7 +65,7 @@ class Plain:
         self.tty = out.isatty()
         self.curve: list[float] = []
         self._what = ""
-        self._began = self._last = 0.0
+        self._began = self._last = self._first = 0.0
         self._open = False
 
     def __call__(self, event: Event) -> None:
@@ -84,16 +84,18 @@ class Plain:
                 pass
 
     def _measured(self, event: Measured) -> None:
-        if event.name == "dev":
+        if event.value is None:
+            self._line(f"   {event.name} not measured  {_details(event.details)}")
+        elif event.name == "dev":
             self.curve.append(event.value)
             self._line(f"   dev {event.value:.4f} {sparkline(self.curve)}  {_details(event.details)}")
         else:
             self._line(f"   {event.name} {event.value:.4f}  {_details(event.details)}")
 
-    def _progress(self, what: str, done: int, total: int) -> None:
+    def _progress(self, what: str, done: float, total: float) -> None:
         now = time.monotonic()
         if what != self._what:
-            self._what, self._began, self._last = what, now, now
+            self._what, self._began, self._last, self._first = what, now, now, done
         finished = total > 0 and done >= total
         if now - (self._began if finished else self._last) < (0.1 if self.tty else LINE_EVERY_S):
             return
@@ -102,9 +104,10 @@ class Plain:
         if not total:  # how much there is to do is not known yet
             self._line(f"   {what}: {done}  {spent:.0f} s")
             return
-        left = f"{spent / done * (total - done):.0f} s left" if 0 < done < total else f"{spent:.0f} s"
+        new = done - self._first  # work that is taken up again says nothing of how fast it goes
+        left = f"{spent / new * (total - done):.0f} s left" if new > 0 and done < total else f"{spent:.0f} s"
         filled = round(24 * done / max(total, 1))
-        text = f"   {what} [{'#' * filled}{'.' * (24 - filled)}] {done}/{total}  {left}"
+        text = f"   {what} [{'#' * filled}{'.' * (24 - filled)}] {done:g}/{total:g}  {left}"
         if self.tty and done < total:
             self.out.write("\r\x1b[2K" + text)
             self._open = True
@@ -119,7 +122,7 @@ class Plain:
         print(text, file=self.out, flush=True)
 
 
-def _details(details: dict[str, Any]) -> str:
+def _details(details: Mapping[str, Any]) -> str:
     return "  ".join(f"{k} {v:.4f}" if isinstance(v, float) else f"{k} {v}" for k, v in details.items())
 
 

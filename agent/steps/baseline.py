@@ -58,7 +58,9 @@ def candidate_prompts(context: Context) -> list[str]:
 
 def style_example(texts: list[str]) -> str:
     """One training reference of middling length: it shows case, punctuation and number style."""
-    fitting = sorted((t.strip() for t in texts if t.strip() and len(t.split()) <= STYLE_WORDS), key=lambda t: (len(t), t))
+    fitting = sorted(
+        (t.strip() for t in texts if t.strip() and len(t.split()) <= STYLE_WORDS), key=lambda t: (len(t), t)
+    )
     return fitting[len(fitting) // 2] if fitting else ""
 
 

@@ -29,7 +29,9 @@ def run(context: Context) -> str:
     _refuse(report)
     for split in ("train", "dev", "test"):
         if not any(c.split == split for c in clips):
-            raise CheckError(f"the {split} split has no usable rows left after the checks: see {context.workdir / CHECKS}")
+            raise CheckError(
+                f"the {split} split has no usable rows left after the checks: see {context.workdir / CHECKS}"
+            )
     _write(context, report, clips)
     return "ready"
 
@@ -89,7 +91,9 @@ def _made_splits(context: Context, report: CheckReport) -> list[Clip] | None:
     shares = {s: FRACTIONS[s] for s in ("train", *[m for m in missing if m != "train"])}
     material = [c for c in report.kept if c.split == source]
     dealt = make_splits(material, by, shares, int(brief.answer_to("random_seed") or 0))
-    context.decide("splits", {s: len(rows) for s, rows in dealt.items()}, f"made from {source} by {by}, whole groups dealt out")
+    context.decide(
+        "splits", {s: len(rows) for s, rows in dealt.items()}, f"made from {source} by {by}, whole groups dealt out"
+    )
     rest = [c for c in report.kept if c.split != source]
     return [*rest, *(replace(c, split=s) for s, rows in dealt.items() for c in rows)]
 
@@ -106,7 +110,9 @@ def _without_leaks(context: Context, report: CheckReport) -> list[Clip]:
         for checks in found.drop.values():
             for check in checks:
                 reasons[check] += 1
-        context.decide("drop_leaks", len(found.drop), "train rows that leak into evaluation splits", {"checks": dict(reasons)})
+        context.decide(
+            "drop_leaks", len(found.drop), "train rows that leak into evaluation splits", {"checks": dict(reasons)}
+        )
     return found.clean(report.kept)
 
 
@@ -138,7 +144,11 @@ def _write(context: Context, report: CheckReport, clips: list[Clip]) -> None:
         "near_checked": report.near_checked,
     }
     last = context.last("data_check")
-    if last is None or last.payload["membership_sha256"] != membership or last.payload["checks_sha256"] != payload["checks_sha256"]:
+    if (
+        last is None
+        or last.payload["membership_sha256"] != membership
+        or last.payload["checks_sha256"] != payload["checks_sha256"]
+    ):
         context.record("data_check", payload)
     for q in report.quarantined:
         context.notice(f"quarantined {q.manifest}:{q.row} {q.id}: {q.reason}", level="warn")

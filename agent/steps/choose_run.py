@@ -25,7 +25,9 @@ def run(context: Context) -> str:
     path = context.workdir / "runs" / RUN / REGISTRATION
     frozen = contract(context)
     body = config.model_dump(mode="json")
-    digest = write_text(path, json.dumps({"config": body, "pool": pool}, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    digest = write_text(
+        path, json.dumps({"config": body, "pool": pool}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    )
     context.decide("preset", config.preset, f"the smallest for {len(pool)} training clips", {"exposure": exposure})
     context.record(
         "register",

@@ -139,7 +139,14 @@ def evaluate_model(
     from tools.verbs.evaluate import decode_rows, write_evaluation
 
     place = context.workdir / "evals" / eval_id
-    args = {"eval_id": eval_id, "split": split, "model": model, "prompt": prompt, "limit": limit, "contract": contract_sha256}
+    args = {
+        "eval_id": eval_id,
+        "split": split,
+        "model": model,
+        "prompt": prompt,
+        "limit": limit,
+        "contract": contract_sha256,
+    }
 
     def do() -> dict[str, Any]:
         heard = recogniser(context) if folder is None else exported(context, folder)
@@ -164,7 +171,9 @@ def evaluate_model(
 
 def _same_model(eval_id: str, said: str, is_: str) -> None:
     if said != is_:
-        raise CheckError(f"{eval_id}: the weights at hand have digest {is_[:12]}, on record is {said[:12]}: they were changed")
+        raise CheckError(
+            f"{eval_id}: the weights at hand have digest {is_[:12]}, on record is {said[:12]}: they were changed"
+        )
 
 
 def rate(scores: dict[str, Any], metric: str) -> float | None:

@@ -88,8 +88,12 @@ def _prove(context: Context, folder: Path, weights: Path) -> None:
     theirs = offline_check(folder, clips, frozen["prompt"]["text"], limit, many)
     for clip, a, b in zip(clips, ours, theirs, strict=True):
         if a != b:
-            raise CheckError(f"the export decodes {clip.id} otherwise than the checkpoint: it is kept in runs, not handed over")
-    context.notice(f"the export decodes {len(clips)} dev clips as the checkpoint does, offline, through plain transformers")
+            raise CheckError(
+                f"the export decodes {clip.id} otherwise than the checkpoint: it is kept in runs, not handed over"
+            )
+    context.notice(
+        f"the export decodes {len(clips)} dev clips as the checkpoint does, offline, through plain transformers"
+    )
 
 
 def _open(context: Context, selected: dict[str, Any]) -> None:

@@ -114,7 +114,9 @@ def _groups(context: Context, clips: list[Clip], answers: list[Answer]) -> list[
     for c in clips:
         g = greedy.get(c.id)
         rewards = tuple(reward(a.text, c.text or "", c.lang) for a in by_clip[c.id])
-        out.append(Group(c.id, tuple(by_clip[c.id]), rewards, g, None if g is None else reward(g.text, c.text or "", c.lang)))
+        out.append(
+            Group(c.id, tuple(by_clip[c.id]), rewards, g, None if g is None else reward(g.text, c.text or "", c.lang))
+        )
     return out
 
 
@@ -145,7 +147,9 @@ def _order_of_reward(context: Context) -> None:
 
     result = audit_reward(_reward(context))
     if not result.ok:
-        raise CheckError(f"the reward puts bad outputs in the wrong order: {'; '.join(map(str, result.violations[:3]))}")
+        raise CheckError(
+            f"the reward puts bad outputs in the wrong order: {'; '.join(map(str, result.violations[:3]))}"
+        )
     context.decide("reward", contract(context)["reward"]["name"], "orders bad outputs as it must", {"ok": True})
 
 

@@ -20,7 +20,6 @@ from agent.steps.common import (
     recogniser,
     seed_folder,
     spending,
-    threads,
     work_of,
 )
 from tools.errors import BudgetError, CheckError
@@ -59,8 +58,8 @@ def run(context: Context) -> str:
                 f"{config.updates}: a larger budget goes on from there"
             ) from stopped
         _end(context, result.reason, result)
-    level = "info" if result.reason == "finished" else "warn"
-    context.notice(f"the run ended after {result.updates} updates: {result.reason} {result.detail}".rstrip(), level)
+    ending = f"the run ended after {result.updates} updates: {result.reason} {result.detail}".rstrip()
+    context.notice(ending, "info" if result.reason == "finished" else "warn")
     for sentence in result.diagnosis:
         context.notice(sentence, "warn")
     return "trained"
@@ -73,7 +72,9 @@ def registered(context: Context) -> tuple[GspoConfig, list[Clip]]:
     record = context.must("register", run_id=RUN).payload
     raw = (_folder(context) / REGISTRATION).read_bytes()
     if hashlib.sha256(raw).hexdigest() != record["config_sha256"]:
-        raise CheckError(f"runs/{RUN}/{REGISTRATION} is not the one on record: put it back, or start a new work directory")
+        raise CheckError(
+            f"runs/{RUN}/{REGISTRATION} is not the one on record: put it back, or start a new work directory"
+        )
     body = json.loads(raw)
     by_id = {c.id: c for c in clips_of(context, "train")}
     return make_config(body["config"], where=f"runs/{RUN}/{REGISTRATION}"), [by_id[i] for i in body["pool"]]
@@ -86,7 +87,9 @@ def _launch(context: Context) -> None:
     for lost in launches:
         if lost.payload["attempt"] not in ends:
             _end(context, "lost", None, attempt=lost.payload["attempt"])
-            context.record("recovery", {"what": f"attempt {lost.payload['attempt']} of {RUN} was lost", "details": {"run_id": RUN}})
+            context.record(
+                "recovery", {"what": f"attempt {lost.payload['attempt']} of {RUN} was lost", "details": {"run_id": RUN}}
+            )
     context.record(
         "launch",
         {

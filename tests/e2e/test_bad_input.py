@@ -51,7 +51,15 @@ def folder(tmp_path):
             name = f"{split}-{i}.wav"
             pitch += 37
             tone(tmp_path / name, 1.0 + 0.1 * i, pitch)
-            rows.append({"id": f"{split}{i}", "audio_filepath": name, "text": f"{split} {i} words", "speaker": f"{split}{i}", "lang": "en"})
+            rows.append(
+                {
+                    "id": f"{split}{i}",
+                    "audio_filepath": name,
+                    "text": f"{split} {i} words",
+                    "speaker": f"{split}{i}",
+                    "lang": "en",
+                }
+            )
         write_rows(tmp_path / f"{split}.json", rows)
     brief = {
         "name": "bad",

@@ -57,7 +57,9 @@ def count(path, wanted=None):
 
 
 def evaluated(workdir, split):
-    return lambda: count(workdir / "ledger.jsonl", lambda r: r["kind"] == "intent" and split in str(r["payload"]["args"]))
+    return lambda: count(
+        workdir / "ledger.jsonl", lambda r: r["kind"] == "intent" and split in str(r["payload"]["args"])
+    )
 
 
 def test_killed_at_five_moments_the_demo_comes_to_the_same_end():

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,8 @@ def offline_check(
 
     with tempfile.TemporaryDirectory() as scratch:
         waves = Path(scratch) / "waves.npz"
-        np.savez(waves, **{f"w{i:04d}": read_clip(clip) for i, clip in enumerate(clips)})
+        samples: dict[str, Any] = {f"w{i:04d}": read_clip(clip) for i, clip in enumerate(clips)}
+        np.savez(waves, **samples)
         job = {
             "folder": os.fspath(folder.absolute()),
             "waves": os.fspath(waves),

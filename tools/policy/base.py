@@ -40,7 +40,9 @@ class Policy(Protocol):
     multilingual: bool
     window_s: float
     max_target: int
-    device: torch.device
+
+    @property
+    def device(self) -> torch.device: ...
 
     @property
     def digest(self) -> str: ...
@@ -58,7 +60,7 @@ class Policy(Protocol):
     def begin(self, encoded: Tensor, prompts: Sequence[Tokens], room: int) -> tuple[DecodeState, Tensor]:
         """Prefill B prompts of one length. Returns the state (B rows, `room` tokens to come) and logits [B, W]."""
 
-    def step(self, state: DecodeState, tokens: Tensor) -> Tensor:
+    def step(self, state: Any, tokens: Tensor) -> Tensor:
         """Feed one token a row [rows]; returns the logits of the next [rows, W] in the rows' present order."""
 
     def logprobs(

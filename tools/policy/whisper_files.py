@@ -21,13 +21,14 @@ def load_parts(folder: Path, device: str) -> tuple[Any, Any, Any]:
     logging.disable_progress_bar()
     try:
         tokenizer = WhisperTokenizer.from_pretrained(folder, local_files_only=True)
-        model, info = WhisperForConditionalGeneration.from_pretrained(
+        loaded: Any = WhisperForConditionalGeneration.from_pretrained(
             folder,
             dtype=torch.float32,
             attn_implementation="sdpa",
             local_files_only=True,
             output_loading_info=True,
         )
+        model, info = loaded
         extractor = _extractor(WhisperFeatureExtractor, folder, model.config.num_mel_bins)
     except Exception as err:  # transformers raises many kinds: all of them mean that the folder cannot be used
         reason = str(err).strip().splitlines()[0] if str(err).strip() else type(err).__name__

@@ -60,7 +60,9 @@ def write_evaluation(folder: Path, rows: Sequence[ScoredRow], profile: Profile) 
     scores = score_rows(rows, profile).to_json()
     folder.mkdir(parents=True, exist_ok=True)
     rows_sha256 = _write(folder / "rows.jsonl", "".join(line + "\n" for line in lines))
-    scores_sha256 = _write(folder / "scores.json", json.dumps(scores, ensure_ascii=False, sort_keys=True, indent=1) + "\n")
+    scores_sha256 = _write(
+        folder / "scores.json", json.dumps(scores, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+    )
     return Evaluated(
         len(rows), rows_sha256, scores_sha256, tuple(hashlib.sha256(x.encode()).hexdigest()[:16] for x in lines), scores
     )

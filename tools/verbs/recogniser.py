@@ -122,4 +122,8 @@ class Recogniser:
         return len(self.policy.tokenizer(f" {(clip.text or '').strip()}", add_special_tokens=False).input_ids) + 1
 
     def describe(self) -> dict[str, Any]:
-        return {"digest": self.policy.digest, "multilingual": self.policy.multilingual, "window_s": self.policy.window_s}
+        return {
+            "digest": self.policy.digest,
+            "multilingual": self.policy.multilingual,
+            "window_s": self.policy.window_s,
+        }
