@@ -2,7 +2,7 @@
 
 A clip's answers share its encoder output and prompt; rows that have stopped leave the batch. A draw costs one uniform
 number a row and step, from a stream that belongs to the answer's own seed: answer `i` of a clip is the same whatever
-other answers are drawn beside it, as far as floating point allows, and bit for bit where batch and threads are the same.
+other answers are drawn beside it, as far as floating point allows; with the same batch and threads, bit for bit.
 """
 
 from __future__ import annotations

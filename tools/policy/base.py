@@ -1,7 +1,7 @@
 """What decoding and training rely on: a policy, and the state of a decode in progress.
 
 A policy is a speech recogniser that can be sampled, teacher-forced, trained and exported. The loops live in
-`tools.decode`; they touch a model only through this protocol. `B` clips, `n` answers each, `N = B * n` rows, `W` columns.
+`tools.decode`; they touch a model only through this protocol. `B` clips, `n` answers each, `W` logit columns.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Policy(Protocol):
         answers: Sequence[Sequence[Tokens]],
         temperature: float = 1.0,
     ) -> tuple[Tensor, Tensor]:
-        """Teacher-forced log-probs of the answers' tokens [rows, T] under the sampling distribution, and mask [rows, T]."""
+        """Teacher-forced log-probs of the answers' tokens under the sampling distribution, and mask, each [rows, T]."""
 
     def trainable(self, surface: str | Sequence[str]) -> NamedParameters: ...
 

@@ -35,6 +35,6 @@ def pin_language(lang: str | None, known: Collection[str], clip_id: str = "") ->
     code = language_code(lang)
     if code is None or code not in known:
         raise UsageError(
-            f"The language {lang!r} of {where} is not one the model knows; use a code such as 'de' or a name such as 'german'."
+            f"The language {lang!r} of {where} is not one the model knows; use a code like 'de' or a name like 'german'."
         )
     return code

@@ -1,8 +1,8 @@
 """Log-probabilities of given tokens over a large vocabulary, in bounded memory.
 
-On a small model the vocabulary's softmax is most of the cost of a policy-gradient loss. Two things keep it low: only the
-positions of answer tokens come here, and the exponentials are kept for the backward pass while they fit `KEEP_BYTES`
-(else they are computed again, chunk by chunk).
+On a small model the vocabulary's softmax is most of the cost of a policy-gradient loss. Two things keep it low: only
+the positions of answer tokens come here, and the exponentials are kept for the backward pass while they fit
+`KEEP_BYTES` (else they are computed again, chunk by chunk).
 """
 
 from __future__ import annotations

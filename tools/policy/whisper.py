@@ -1,7 +1,7 @@
 """Any Hugging Face Whisper as a policy: encode, prompt, decode step, teacher-forced log-probs, surface, export.
 
-English-only and multilingual alike. No timestamps: the decoder prompt always ends in `<|notimestamps|>`, and answers are
-cut from it by position, never by value. float32 unless told otherwise.
+English-only and multilingual alike. No timestamps: the decoder prompt always ends in `<|notimestamps|>`, and answers
+are cut from it by position, never by value. float32.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class WhisperPolicy:
         return {token.strip("<|>"): int(at) for token, at in known.items()}
 
     def prompt_ids(self, prompt: str = "", lang: str | None = None, *, clip_id: str = "") -> Tokens:
-        """The full decoder prompt: `<|startofprev|>` and the prompt's last tokens, then start, language, task, no stamps.
+        """The full decoder prompt: `<|startofprev|>` and the prompt's last tokens, start, language, task, no timestamps.
 
         Raises UsageError naming the clip: language missing or unknown (multilingual), not English (English-only).
         """
@@ -229,7 +229,7 @@ class WhisperPolicy:
 
     def _attend_clips(self, q: Tensor, cross: tuple[Tensor, Tensor], counts: list[int]) -> Tensor:
         """All queries of a clip's answers in one attention over its keys: the keys are read once a clip."""
-        rows, length, width = q.shape
+        _, length, width = q.shape
         outs = []
         for clip, part in enumerate(q.split(counts)):
             wide = part.reshape(1, -1, self.heads, width // self.heads).transpose(1, 2)
