@@ -7,6 +7,7 @@ names the file.
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from collections import OrderedDict
@@ -20,6 +21,7 @@ import numpy.typing as npt
 import soundfile
 import soxr
 
+from tools.audio.inside import InsideError, inside_of, read_inside
 from tools.errors import CheckError
 from tools.rows import Clip
 
@@ -119,6 +121,9 @@ def channel_correlation(a: Wave, b: Wave) -> float:
 
 def open_audio(path: Path) -> soundfile.SoundFile:
     """An open soundfile whose header is plausible. Raises AudioError: missing, empty, unreadable, rate, length."""
+    inside = inside_of(path)
+    if inside:
+        return _open_inside(path, *inside)
     try:
         size = os.stat(path).st_size
     except (OSError, ValueError) as error:
@@ -127,8 +132,24 @@ def open_audio(path: Path) -> soundfile.SoundFile:
         raise AudioError("unreadable", f"{path} is not a regular file")
     if size == 0:
         raise AudioError("empty", f"{path} is empty (0 bytes)")
+    return _open(path, path)
+
+
+def _open_inside(path: Path, container: Path, member: str) -> soundfile.SoundFile:
     try:
-        file = soundfile.SoundFile(path)
+        found = read_inside(container, member)
+    except InsideError as error:
+        raise AudioError("missing", f"audio not found: {error}") from error
+    if isinstance(found, Path):
+        return open_audio(found)
+    if not found:
+        raise AudioError("empty", f"{path} is empty (0 bytes)")
+    return _open(io.BytesIO(found), path)
+
+
+def _open(source: Path | io.BytesIO, path: Path) -> soundfile.SoundFile:
+    try:
+        file = soundfile.SoundFile(source)
     except (soundfile.SoundFileError, TypeError, ValueError, OSError, RuntimeError) as error:
         raise AudioError("unreadable", f"{path} is not readable audio: {_why(error)}") from error
     try:
@@ -233,6 +254,8 @@ def _promised_seconds(path: Path) -> float:
 
     A size of 0 or the highest is what a writer to a pipe leaves: no promise.
     """
+    if inside_of(path):
+        return 0.0
     with open(path, "rb") as file:
         head = file.read(12)
         if head[:4] != b"RIFF" or head[8:] != b"WAVE":
@@ -258,6 +281,7 @@ def _frames(clip: Clip, frames: int, native_rate: int, rate: int) -> tuple[int, 
         raise AudioError("past_end", text)
     if clip.duration_s is not None and clip.offset_s + clip.duration_s > length_s + END_TOLERANCE_S:
         text = f"{clip.audio} ends at {length_s:.3f} s, before the row's end of {clip.offset_s + clip.duration_s:.3f} s"
+        text += ": are the row's times in milliseconds?" if clip.duration_s > 100 * length_s else ""
         raise AudioError("past_end", text)
     first = round(clip.offset_s * rate)
     if clip.offset_s == 0 and clip.duration_s is None:
@@ -289,7 +313,8 @@ class _LastFiles:
         self.kept: OrderedDict[tuple[str, int, int], tuple[Wave, int]] = OrderedDict()
 
     def get(self, path: Path) -> tuple[Wave, int]:
-        stat = os.stat(path)
+        inside = inside_of(path)
+        stat = os.stat(inside[0] if inside else path)
         key = (str(path), stat.st_mtime_ns, stat.st_size)
         with self.lock:
             if key in self.kept:

@@ -21,8 +21,9 @@ import numpy as np
 
 from tools.data.hearing import Hearing, hear_all
 from tools.data.languages import language_code
-from tools.data.manifest import Quarantined, iter_manifest
+from tools.data.manifest import exists, iter_manifest
 from tools.data.quarantine import quarantine_findings
+from tools.data.reading import Item, Quarantined
 from tools.data.report import BLOCK, CheckReport, Finding
 from tools.data.rowchecks import Options, aside, map_rows
 from tools.data.setchecks import Kept, set_checks
@@ -35,7 +36,6 @@ from tools.rows import Clip
 CHUNK = 4_096  # rows mapped together
 LIST_ROWS = 100_000  # up to here the kept rows are a plain list
 
-Item = Clip | Quarantined
 Progress = Callable[[str, int, int], None]
 
 
@@ -82,7 +82,7 @@ def _check(manifests: Mapping[str, Path], options: Mapping[str, Any], single: bo
             f"{len(manifests)} manifests are {len(manifests)} splits; at most {MOST_SPLITS} can be told apart"
         )
     for path in manifests.values():
-        if not path.exists():
+        if not exists(path):
             raise UsageError(f"manifest not found: {path}")
     empty: list[Finding] = []
     report = _run(_read(manifests, single, empty), options)

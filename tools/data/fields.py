@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,6 +57,8 @@ class Source:
     split: str = ""
 
 
+_TIMES = {"offset", "duration", "end"}
+_DATA_ROOT = re.compile(r"^\{\w+\}/")  # SpeechBrain's "{data_root}/": the manifest's folder
 _NAMES = {alias: (name, rank) for name, aliases in ALIASES.items() for rank, alias in enumerate(aliases)}
 
 
@@ -93,9 +96,13 @@ def named_fields(row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     ranks: dict[str, tuple[int, str]] = {}
     extras: dict[str, Any] = {}
     for key, value in row.items():
-        name, rank = _NAMES.get(key) or _NAMES.get(str(key).strip().lower(), ("", 0))
         if value is None:
             continue
+        name, rank = _NAMES.get(key) or _NAMES.get(str(key).strip().lower(), ("", 0))
+        if not name and str(key).endswith("_ms"):
+            name, rank = _NAMES.get(str(key).strip().lower()[:-3], ("", 0))
+            value = _from_ms(value) if name in _TIMES else value
+            name = name if name in _TIMES else ""
         if not name or (name in ranks and ranks[name][0] <= rank):
             extras[key] = value
             continue
@@ -103,6 +110,13 @@ def named_fields(row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
             extras[ranks[name][1]] = got[name]
         got[name], ranks[name] = value, (rank, key)
     return got, extras
+
+
+def _from_ms(value: Any) -> Any:
+    try:
+        return float(str(value).replace(",", ".")) / 1000
+    except ValueError:
+        return value
 
 
 def row_id(audio: str, offset: float, channel: int | None = None) -> str:
@@ -126,6 +140,7 @@ def _path_text(value: Any) -> str:
         raise RowError("the audio path is empty")
     if "\0" in text or not _encodes(text):
         raise RowError("the audio path holds characters that no file name can have")
+    text = _DATA_ROOT.sub("", text)
     scheme = text.split("://", 1)[0] if "://" in text else ""
     if scheme == "file":
         return text[len("file://") :]

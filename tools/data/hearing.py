@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tools.audio.facts import Facts
 from tools.audio.read import Wave
 from tools.data.identity import OTHER, OWN, PAIRS, POOL_S, Digests, NearSearch, Pair, split_masks, stored_splits
-from tools.data.manifest import Quarantined
+from tools.data.reading import Quarantined
 from tools.data.report import WARN, Finding, Place
 from tools.data.rowchecks import EMPTY_TEXT, Options, aside
 from tools.data.samechecks import Heard, exact_findings, identities, identity_note, near_findings, ties

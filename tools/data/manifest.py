@@ -6,33 +6,40 @@ reason.
 
 from __future__ import annotations
 
-import csv
-import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from tools.data.fields import RowError, Source, clip_from
-from tools.data.lines import Line, read_lines, read_text
+from tools.data.fields import RowError, Source
+from tools.data.formats import hugging, json_rows, kaldi, lhotse_cuts, table, tarred, timed
+from tools.data.lines import open_binary, read_lines, read_text
+from tools.data.reading import Item, Quarantined, Reader, strict_json
+from tools.data.write import nemo_row, write_nemo
 from tools.errors import UsageError
 from tools.rows import Clip
 
-
-@dataclass(frozen=True, slots=True)
-class Quarantined:
-    """A row set aside, never lost: where it is, its id as far as known, why. `counts` against max_quarantine or not."""
-
-    manifest: str
-    row: int
-    id: str
-    reason: str
-    split: str = ""
-    kind: str = "row"
-    counts: bool = True
-
-    def to_json(self) -> dict[str, Any]:
-        return {"manifest": self.manifest, "row": self.row, "id": self.id, "reason": self.reason}
+READERS: dict[str, Reader] = {
+    "json_lines": json_rows.read,
+    "json_document": json_rows.read_document,
+    "nemo_tarred": tarred.read,
+    "lhotse_cuts": lhotse_cuts.read,
+    "lhotse_cuts_array": lhotse_cuts.read_document,
+    "lhotse_shar": lhotse_cuts.read_shar,
+    "kaldi": kaldi.read,
+    "table": table.read,
+    "stm": timed.read_stm,
+    "ctm": timed.read_ctm,
+    "cues": timed.read_cues,
+    "textgrid": timed.read_textgrid,
+    "columns": hugging.read_table,
+    "folder": hugging.read_folder,
+}
+HEAD = 40  # lines looked at to tell a format
+_CUE = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?[.,]\d{1,3}\s*-->")
+_NUMBER = r"\d+(?:\.\d+)?"
+_STM = re.compile(rf"\S+\s+\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER}(?:\s|$)")
+_CTM = re.compile(rf"\S+\s+\S+\s+{_NUMBER}\s+{_NUMBER}\s+\S+(?:\s+{_NUMBER})?\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,192 +68,109 @@ def iter_manifest(path: Path | str, split: str = "") -> Iterator[Clip | Quaranti
     manifest.
     """
     path = Path(path)
-    source = Source(manifest=str(path), folder=path.parent, split=split)
+    source = Source(manifest=str(path), folder=path if path.is_dir() else path.parent, split=split)
     yield from READERS[sniff(path)](path, source)
 
 
+def exists(path: Path) -> bool:
+    """Whether there is a manifest: a file, a folder, or the files that a range of shards stands for."""
+    return path.exists() or (tarred.is_tarred(path) and tarred.expanded(path)[0].exists())
+
+
 def sniff(path: Path) -> str:
-    """The format of a manifest by its content: json_lines, json_array or table. Raises UsageError."""
-    if not path.exists():
+    """The format of a manifest, a key of READERS, by its content. Raises UsageError."""
+    if not exists(path):
         raise UsageError(f"manifest not found: {path}")
+    if path.is_dir():
+        return _sniff_folder(path)
+    if tarred.is_tarred(path):
+        return "nemo_tarred"
+    with open_binary(path) as raw:
+        magic = raw.read(8)
+    if magic[:4] == b"PAR1" or magic[:6] == b"ARROW1" or path.suffix == ".arrow":
+        return "columns"
+    return _sniff_text(path)
+
+
+def _sniff_folder(path: Path) -> str:
+    if (path / "wav.scp").is_file():
+        return "kaldi"
+    if any(path.glob("cuts.*.jsonl*")):
+        return "lhotse_shar"
+    if hugging.is_folder(path):
+        return "folder"
+    raise UsageError(f"{path} is a folder of no known kind (Kaldi, Shar, a Hugging Face dataset, audio by label)")
+
+
+def _sniff_text(path: Path) -> str:
+    head: list[str] = []
     for line in read_lines(path):
-        text = line.text.strip()
-        if not text and not line.error:
-            continue
-        if text.startswith("["):
-            return "json_array"
-        if text.startswith("{"):
-            return "json_lines"
-        return "table"
-    return "json_lines"
+        if line.text.strip():
+            head.append(line.text.strip())
+        if len(head) == HEAD or line.number > 10 * HEAD:
+            break
+    if not head:
+        return "json_lines"
+    first = head[0]
+    if first[0] in "[{":
+        return _sniff_json(path, first)
+    if "ooTextFile" in first or first.startswith('"ooTextFile'):
+        return "textgrid"
+    if first.startswith("WEBVTT") or any(_CUE.match(line) for line in head[:4]):
+        return "cues"
+    spoken = [line for line in head if not line.startswith(";;")]
+    if spoken and all(_CTM.match(line) for line in spoken):
+        return "ctm"
+    if spoken and all(_STM.match(line) for line in spoken):
+        return "stm"
+    return "table"
 
 
-def strict_json(text: str) -> Any:
-    """JSON without NaN and Infinity. Raises RowError."""
+def _sniff_json(path: Path, first: str) -> str:
+    """JSON lines or one document, and whether its rows are cuts."""
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        value = strict_json(first)
     except RowError:
-        raise
-    except (ValueError, RecursionError) as error:
-        where = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        why = error.msg if isinstance(error, json.JSONDecodeError) else type(error).__name__
-        raise RowError(f"not JSON: {why}{where}") from error
+        value = None
+    if isinstance(value, dict) and not _is_only_document(path, value):
+        return "lhotse_cuts" if _is_cut(value) else "json_lines"
+    if first[0] == "{" and value is None and not _is_spread_out(path):
+        return "json_lines"  # a broken first line must not lose the others
+    for _, _, member in json_rows.document_values(path, Source(str(path), path.parent)):
+        if isinstance(member, dict):
+            return "lhotse_cuts_array" if _is_cut(member) else "json_document"
+    return "json_document"
 
 
-def _no_constant(name: str) -> Any:
-    raise RowError(f"not strict JSON: {name}")
+def _is_only_document(path: Path, value: dict[str, object]) -> bool:
+    """Whether a one-line object is a document of rows by id rather than a row."""
+    return bool(value) and all(isinstance(member, dict) for member in value.values()) and "audio" not in value
 
 
-def _row(value: Any, source: Source, number: int) -> Clip | Quarantined:
-    if not isinstance(value, dict):
-        return Quarantined(source.manifest, number, "", "the row is not a JSON object", source.split)
-    if value.get("_skipme"):
-        return Quarantined(
-            source.manifest, number, _id(value), "skipped: _skipme is set", source.split, "skipme", False
-        )
+def _is_spread_out(path: Path) -> bool:
+    """Whether a file that starts with { is one object over many lines (and not lines of which the first is broken)."""
     try:
-        return clip_from(value, source, number)
-    except RowError as error:
-        return Quarantined(source.manifest, number, _id(value), str(error), source.split)
+        text = read_text(path)
+    except UsageError:
+        return False
+    lines = [line for line in text.split("\n") if line.strip()]
+    return len(lines) > 1 and not any(_is_object(line) for line in lines[1:3])
 
 
-def _id(row: dict[str, Any]) -> str:
-    given = row.get("id")
-    if isinstance(given, str | int) and not isinstance(given, bool):
-        return str(given).encode("utf-8", "replace").decode("utf-8")
-    audio = row.get("audio_filepath", row.get("audio", ""))
-    return str(audio)[:200].encode("utf-8", "replace").decode("utf-8") if isinstance(audio, str) else ""
-
-
-def _json_lines(path: Path, source: Source) -> Iterator[Clip | Quarantined]:
-    for line in read_lines(path):
-        if line.error:
-            yield Quarantined(source.manifest, line.number, "", line.error, source.split, "encoding")
-        elif line.text.strip():
-            try:
-                value = strict_json(line.text)
-            except RowError as error:
-                yield Quarantined(source.manifest, line.number, "", str(error), source.split)
-            else:
-                yield _row(value, source, line.number)
-
-
-def _json_array(path: Path, source: Source) -> Iterator[Clip | Quarantined]:
-    text = read_text(path)
-    decoder = json.JSONDecoder(parse_constant=_no_constant)
-    at, number, counted = text.index("[") + 1, 1 + text.count("\n", 0, text.index("[") + 1), text.index("[") + 1
-    while True:
-        while at < len(text) and text[at] in " \t\r\n,":
-            at += 1
-        number, counted = number + text.count("\n", counted, at), at
-        if at >= len(text):
-            yield Quarantined(source.manifest, number, "", "the JSON array is cut off: no closing ]", source.split)
-            return
-        if text[at] == "]":
-            return
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except (RowError, ValueError, RecursionError) as error:
-            yield Quarantined(source.manifest, number, "", f"not JSON: {str(error)[:120]}", source.split)
-            at = _next_object(text, at)
-            if at < 0:
-                return
-            continue
-        yield _row(value, source, number)
-        at = end
-
-
-def _next_object(text: str, at: int) -> int:
-    """Where the next object of a broken array starts (after a line that begins with `{`), or -1."""
-    found = text.find("\n", at)
-    while found >= 0:
-        rest = found + 1
-        while rest < len(text) and text[rest] in " \t":
-            rest += 1
-        if rest < len(text) and text[rest] == "{":
-            return rest
-        found = text.find("\n", rest)
-    return -1
-
-
-def _table(path: Path, source: Source) -> Iterator[Clip | Quarantined]:
-    lines = read_lines(path)
-    head = next((line for line in lines if line.text.strip() or line.error), None)
-    if head is None:
-        return
-    if head.error:
-        raise UsageError(f"manifest {path}: {head.error}")
-    delimiter = max("\t,;|", key=head.text.count)
-    quoted = delimiter != "\t"
-    columns = [c.strip().lower() for c in _cells(head.text, delimiter, quoted)]
-    if "client_id" in columns and "path" in columns:
-        source = Source(source.manifest, _clips_folder(source.folder), source.split)
-    for number, text, error in _records(lines, quoted):
-        if error:
-            yield Quarantined(source.manifest, number, "", error, source.split, "encoding")
-            continue
-        cells = _cells(text, delimiter, quoted)
-        if len(cells) != len(columns):
-            why = f"{len(cells)} columns where the header has {len(columns)}"
-            yield Quarantined(source.manifest, number, cells[0][:100] if cells else "", why, source.split)
-            continue
-        yield _row(dict(zip(columns, cells)), source, number)
-
-
-def _records(lines: Iterator[Line], quoted: bool) -> Iterator[tuple[int, str, str]]:
-    """Table records as (first line, text, error); a quoted cell may run over several lines."""
-    held: list[str] = []
-    first = 0
-    for line in lines:
-        if line.error:
-            yield line.number, "", line.error
-            continue
-        if not held and not line.text.strip():
-            continue
-        first = first if held else line.number
-        held.append(line.text)
-        if not quoted or sum(part.count('"') for part in held) % 2 == 0 or len(held) > 64:
-            yield first, "\n".join(held), ""
-            held = []
-    if held:
-        yield first, "\n".join(held), "a quote that opens here never closes"
-
-
-def _cells(text: str, delimiter: str, quoted: bool) -> list[str]:
-    if not quoted:
-        return text.split(delimiter)
+def _is_object(line: str) -> bool:
     try:
-        return next(csv.reader([text], delimiter=delimiter), [])
-    except csv.Error:
-        return text.split(delimiter)
+        return isinstance(strict_json(line), dict)
+    except RowError:
+        return False
 
 
-def _clips_folder(folder: Path) -> Path:
-    return folder / "clips" if (folder / "clips").is_dir() else folder
+def _is_cut(value: dict[str, object]) -> bool:
+    if value.get("type") in {"MonoCut", "MultiCut", "MixedCut", "PaddingCut"}:
+        return True
+    return {"id", "start", "duration"} <= set(value) and ("recording" in value or "supervisions" in value)
 
 
-READERS = {"json_lines": _json_lines, "json_array": _json_array, "table": _table}
-
-
-def write_nemo(path: Path | str, clips: list[Clip]) -> None:
-    """A NeMo manifest (JSON lines), audio relative to the manifest's folder where it lies below it; atomically."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(path.name + ".part")
-    with open(part, "w", encoding="utf-8") as out:
-        for clip in clips:
-            out.write(json.dumps(nemo_row(clip, path.parent), ensure_ascii=False) + "\n")
-    part.replace(path)
-
-
-def nemo_row(clip: Clip, folder: Path) -> dict[str, Any]:
-    """One clip as a NeMo manifest row; keys without a value are left out."""
-    audio = clip.audio
-    if audio.is_absolute() and audio.is_relative_to(folder.absolute()):
-        audio = audio.relative_to(folder.absolute())
-    elif not audio.is_absolute():
-        audio = audio.relative_to(folder) if audio.is_relative_to(folder) else audio.absolute()
-    row = {"id": clip.id, "audio_filepath": str(audio), "duration": clip.duration_s, "offset": clip.offset_s or None}
-    row |= {"text": clip.text, "lang": clip.lang, "speaker": clip.speaker, "recording": clip.recording}
-    row |= {"label": clip.label, "channel": clip.channel, "context": clip.prompt}
-    return {**{k: v for k, v in row.items() if v is not None}, **clip.extras}
+__all__ = [
+    "READERS", "Item", "ManifestRead", "Quarantined", "exists", "iter_manifest", "nemo_row", "read_manifest", "sniff",
+    "write_nemo",
+]  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tools.data.manifest import Quarantined
+from tools.data.reading import Quarantined
 from tools.data.report import BLOCK, WARN, Finding, RowRef
 from tools.data.rowchecks import Options
 from tools.data.splits import role

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tools.data.manifest import Quarantined
+from tools.data.reading import Quarantined
 from tools.rows import Clip
 
 Place = tuple[str, int]  # manifest and physical line

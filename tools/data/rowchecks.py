@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import regex
 
 from tools.data.languages import language_code, other_language, script_share
-from tools.data.manifest import Quarantined
+from tools.data.reading import Quarantined
 from tools.data.table import RowsPart, hash64
 from tools.rows import Clip
 

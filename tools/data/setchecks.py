@@ -106,7 +106,7 @@ MARKS = (
     ("clipped", marks.CLIPPED, WARN, "whose audio is clipped (over 0.1 % of samples at full scale)"),
     ("quiet", marks.QUIET, WARN, "whose audio is under -60 dB of full scale"),
     ("short", marks.SHORT, WARN, "shorter than 0.1 s"),
-    ("slow", marks.SLOW, WARN, "with fewer than 1.5 characters a second: the text may not be what is said"),
+    ("slow", marks.SLOW, WARN, "with fewer than 2 characters a second: the text may not be what is said"),
     ("fast", marks.FAST, WARN, "with more characters a second than anyone says: the text may not be what is said"),
     ("rate", marks.RATE_DECLARED, WARN, "whose manifest declares another sample rate than the file has"),
 )

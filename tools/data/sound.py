@@ -21,7 +21,7 @@ from tools.rows import Clip
 
 CLIPPED_SHARE = 0.001
 SHORT_S = 0.1
-SLOW_LETTERS, SLOW_FROM_S = 1.5, 3.0  # letters a second below which a text is not what is said, from that length on
+SLOW_LETTERS, SLOW_FROM_S = 2.0, 3.0  # letters a second below which a text is not what is said, from that length on
 FAST_LETTERS, FAST_HAN = 35.0, 14.0
 LENGTH_SLACK_S = 0.25
 WINDOW_SLACK_S = 1e-6
