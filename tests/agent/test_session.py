@@ -49,7 +49,8 @@ def test_texts_audio_and_weights_stay_out_of_git(tmp_path: Path, brief: Any, kee
     files = {
         "evals/a/rows.jsonl": keep, "rollouts/m.jsonl": keep, "data/clips.jsonl": keep, "data/membership.jsonl": True,
         "evals/a/scores.json": True, "evals/a/digests.txt": True, "runs/r/config.json": True,
-        "runs/r/metrics.jsonl": True, "runs/r/checkpoints/u1/state.json": False, "runs/r/export/model.safetensors": False, "x.wav": False,
+        "runs/r/metrics.jsonl": True, "runs/r/checkpoints/u1/state.json": False,
+        "runs/r/export/model.safetensors": False, "x.wav": False,
         ".rehear/graph.sqlite": False, "report/result.json": True,
     }  # fmt: skip
     with Session.open(workdir, brief(keep_text=keep)) as session:

@@ -1,14 +1,14 @@
 """A recogniser without a model, for tests of the agent: it misreads words at a known rate, the same way every time.
 
-It stands where `tools.verbs.recogniser.Recogniser` stands: the steps, the ledger and the audit around it are the real ones.
-How well it hears depends on its digest (seed or checkpoint), on the prompt and on the answer's own seed.
+It stands where `tools.verbs.recogniser.Recogniser` stands: steps, ledger and audit around it are real. How well it
+hears depends on its digest (seed or checkpoint), on the prompt and on the answer's own seed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,8 +55,8 @@ class FakePolicy:
     window_s = 30.0
     max_target = 448
 
-    def __init__(self, tensors: dict[str, np.ndarray]) -> None:
-        self.tensors = tensors
+    def __init__(self, tensors: dict[str, np.ndarray], folder: Path) -> None:
+        self.tensors, self.folder = tensors, folder
 
     @property
     def digest(self) -> str:
@@ -74,9 +74,10 @@ class FakeRecogniser:
 
     chunk = 16
 
-    def __init__(self, weights: Path, skill: dict[str, float]) -> None:
+    def __init__(self, weights: Path, skill: dict[str, float], tick: Callable[[str], None] = lambda what: None) -> None:
+        self.tick = tick
         self.seed = load_file(weights)
-        self.policy = FakePolicy(dict(self.seed))
+        self.policy = FakePolicy(dict(self.seed), weights.parent)
         self.skill = skill
         self.cache = SimpleNamespace(get=lambda clips: None)
 
@@ -93,15 +94,23 @@ class FakeRecogniser:
         return {"digest": self.policy.digest, "multilingual": False, "window_s": 30.0}
 
     def greedy(self, clips: Sequence[Clip], prompt: str, limit: int, progress: Any = None) -> list[Answer]:
+        self.tick("greedy")
         return [self._answer(clip, prompt, limit, -1, None) for clip in clips]
 
     def sample(
-        self, clips: Sequence[Clip], prompt: str, limit: int, *, n: int, first: int = 0, **more: Any
+        self,
+        clips: Sequence[Clip],
+        prompt: str,
+        limit: int,
+        *,
+        n: int,
+        first: int = 0,
+        seed: int,
+        temperature: float,
+        **_: Any,
     ) -> list[list[Answer]]:
-        return [
-            [self._answer(c, prompt, limit, first + i, more["temperature"], more["seed"]) for i in range(n)]
-            for c in clips
-        ]
+        self.tick("sample")
+        return [[self._answer(c, prompt, limit, first + i, temperature, seed) for i in range(n)] for c in clips]
 
     def _answer(
         self, clip: Clip, prompt: str, limit: int, index: int, temperature: float | None, seed: int = 0

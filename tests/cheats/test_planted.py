@@ -1,4 +1,4 @@
-"""Each cheat is planted on a copy of a finished work directory, its tracks covered, and must be caught by the named rule."""
+"""Each cheat is planted on a copy of a finished work directory, its tracks covered, and is caught by the named rule."""
 
 from __future__ import annotations
 

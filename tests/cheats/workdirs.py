@@ -1,15 +1,16 @@
 """Makes finished work directories through the real steps, in seconds and without a model.
 
-Everything but hearing and training is the product's own: session, steps, gates, ledger, budget, report. The recogniser is
-`speech.FakeRecogniser`; training writes the files that the trainer writes, with figures from a table.
+Everything but hearing and training is the product's own: session, steps, gates, ledger, budget, report. The recogniser
+is `speech.FakeRecogniser`; training writes the files that the trainer writes, with figures from a table. `snapshot`
+keeps the work directory as a SIGKILL at that moment would leave it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,34 +68,47 @@ def brief_for(folder: Path, model: Path, **more: Any) -> Brief:
 
 
 class Maker:
-    """One experiment: its corpus, its seed model, and how well each checkpoint hears."""
+    """One experiment: its corpus, its seed model, and how well each checkpoint hears.
+
+    `snapshot` (what, count, folder): at that call of a recogniser's `greedy` or `sample`, or at that `update` of the
+    training, the work directory is copied to `folder`.
+    """
 
     def __init__(self, root: Path, skill: dict[int, float] | None = None, seed: int = 0, **brief: Any) -> None:
-        self.root, self.skill_by_update = root, MORE if skill is None else skill
+        self.root, self.skill = root, MORE if skill is None else skill
         self.heard: dict[str, float] = {}
+        self.snapshot: tuple[str, int, Path] | None = None
+        self.ticks: Counter[str] = Counter()
+        self.workdir = Path()
+        self.stop_after: int | None = None
         if not (root / "seed").exists():
             seed_folder(root / "seed")
             corpus(root / "corpus", seed)
-        self.brief = brief_for(root / "corpus", root / "seed", random_seed=seed, **brief)
+        self.brief = brief_for(root / "corpus", root / "seed", **{"random_seed": seed, **brief})
 
     def recogniser(self, folder: Path) -> FakeRecogniser:
-        return FakeRecogniser(folder / "model.safetensors", self.heard)
+        return FakeRecogniser(folder / "model.safetensors", self.heard, self.tick)
+
+    def tick(self, what: str) -> None:
+        self.ticks[what] += 1
+        if self.snapshot is not None and (what, self.ticks[what]) == self.snapshot[:2]:
+            copy(self.workdir, self.snapshot[2])
 
     @contextmanager
     def session(self, workdir: Path, **more: Any) -> Iterator[Context]:
         skill = load()
+        self.workdir, self.ticks = workdir, Counter()
         with Session.open(workdir, self.brief, skill=skill.name, skill_digest=skill.digest, **more) as session:
             context = Context(session, skill, lambda event: None)
             context.scratch["recogniser"] = self.recogniser(self.root / "seed")
-            for digest, rate in _known(workdir, self.skill_by_update):
-                self.heard[digest] = rate
+            self.heard.update(_known(workdir, self.skill))
             yield context
 
-    def run(self, workdir: Path, until: str | None = None, **more: Any) -> dict[str, Any]:
-        """From where the ledger stands to `until` (its state is the last one done), or to the end. Returns the last outcome."""
+    def run(self, workdir: Path, start: str | None = None, until: str | None = None, **more: Any) -> dict[str, Any]:
+        """From `start` (the procedure's own) to the end, or until `until` is done. Returns the last outcome."""
         with self.session(workdir, **more) as context, patch.object(train_step, "_train", self._train):
             procedure = context.skill.procedure
-            here, result = procedure.start, {"outcome": "ready", "error": None}
+            here, result = start or procedure.start, {"outcome": "ready", "error": None}
             while here != "end":
                 if here == "evaluate":
                     self._export(context)
@@ -109,21 +123,28 @@ class Maker:
         """What the trainer leaves behind: config.json, metrics.jsonl, whole checkpoints; each one evaluated."""
         from tools.train import trainer
 
-        run_dir = context.workdir / "runs" / "run1"
-        attempt = len(context.ledger.records("launch"))
-        identity = {"reward": read_contract(context.workdir)["reward"]["digest"]}
-        identity["seed model"] = read_contract(context.workdir)["seed_model"]["digest"]
+        run_dir, launch = context.workdir / "runs" / "run1", context.ledger.records("launch")[-1].payload
+        frozen = read_contract(context.workdir)
+        identity = {"reward": frozen["reward"]["digest"], "seed model": frozen["seed_model"]["digest"]}
         body = {"v": 1, "config": config.model_dump(mode="json"), "config_sha256": config.digest, "identity": identity}
         _write(run_dir / "config.json", json.dumps(body, indent=1, sort_keys=True))
-        lines = metrics_lines(config, [c.id for c in pool], attempt)
-        _write(run_dir / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-        for update in range(config.checkpoint_every, config.updates + 1, config.checkpoint_every):
-            digest = write_checkpoint(run_dir / "checkpoints", update, self.root / "seed" / "model.safetensors")
-            self.heard[digest] = self.skill_by_update.get(update, 0.4)
-            train_step._evaluate(context, update)
-        points = [{"update": u, "digest": ""} for u in self.skill_by_update]
+        metrics, attempt, begun = run_dir / "metrics.jsonl", launch["attempt"], launch["from_update"]
+        if attempt > 1:
+            _add(metrics, {"event": "resume", "run": "run1", "attempt": attempt, "from_update": begun, "lost": []})
+        if begun:
+            train_step._evaluate(context, begun)
+        for line in metrics_lines(config, [c.id for c in pool], attempt)[begun:]:
+            update = line["update"]
+            if self.stop_after == update - 1:
+                raise trainer.Interrupted(update - 1, run_dir)
+            _add(metrics, line)
+            self.tick("update")
+            if update % config.checkpoint_every == 0:
+                digest = write_checkpoint(run_dir / "checkpoints", update, self.root / "seed" / "model.safetensors")
+                self.heard[digest] = self.skill.get(update, 0.4)
+                train_step._evaluate(context, update)
         return trainer.RunResult(
-            "run1", attempt, "finished", "", config.updates, config.updates, points, "gspo", True, True, len(pool),
+            "run1", attempt, "finished", "", config.updates, config.updates, [], "gspo", True, True, len(pool),
             120, 160, 1280, "0" * 64, "0" * 64, 1.0, 1.0,
         )  # fmt: skip
 
@@ -181,10 +202,11 @@ def write_checkpoint(root: Path, update: int, seed: Path) -> str:
     folder = root / f"u{update:04d}"
     folder.mkdir(parents=True, exist_ok=True)
     save_file(moved, folder / "trainable.safetensors")
+    save_file({"exp_avg": moved[TENSORS[1]]}, folder / "optimiser.safetensors")
     (folder / "state.json").write_text(json.dumps({"update": update}))
     files = {
         p.name: {"size": p.stat().st_size, "sha256": hashlib.sha256(p.read_bytes()).hexdigest()}
-        for p in (folder / "state.json", folder / "trainable.safetensors")
+        for p in (folder / "state.json", folder / "trainable.safetensors", folder / "optimiser.safetensors")
     }
     marker = {"v": 1, "update": update, "digest": digest, "candidate": True, "files": files}
     (folder / "COMPLETE").write_text(json.dumps(marker, indent=1, sort_keys=True) + "\n")
@@ -198,6 +220,12 @@ def _known(workdir: Path, skill: dict[int, float]) -> Iterator[tuple[str, float]
         yield body["digest"], skill.get(body["update"], 0.4)
 
 
+def _add(path: Path, line: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as out:
+        out.write(json.dumps(line) + "\n")
+
+
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
@@ -206,5 +234,4 @@ def _write(path: Path, text: str) -> None:
 def copy(workdir: Path, to: Path) -> Path:
     """A copy to be cheated with; audio stays where it is."""
     shutil.copytree(workdir, to, symlinks=True)
-    assert os.path.samefile(to, to)
     return to

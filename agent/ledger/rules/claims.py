@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,9 +30,15 @@ def _compare(e: Evidence) -> dict[str, Any] | None:
     known = profile(e.contract["profile"]["name"])
     paths = [found.folder / "rows.jsonl" for found in pair]
     by = "speaker" if all(row.get("speaker") for row in pair[0].rows or []) else "recording"
-    more: dict[str, Any] = {"metric": e.metric} if "metric" in inspect.signature(recompute_interval).parameters else {}
-    out = recompute_interval(paths[0], paths[1], known, by=by, **more)
+    metric = "cer" if e.metric == "cer" else "unit"
+    out = recompute_interval(paths[0], paths[1], known, by=by, noise_floor=_noise(e), metric=metric)
     return {**out, "seed": out["a"], "candidate": out["b"]}
+
+
+def _noise(e: Evidence) -> float:
+    """What the seed differed from itself in other batches, as recorded; a gain within it is not shown."""
+    outcome = e.last("outcome", effect="noise_floor")
+    return abs(float(outcome.payload["result"].get("delta") or 0.0)) if outcome else 0.0
 
 
 def _test_pair(e: Evidence) -> list[Any] | None:

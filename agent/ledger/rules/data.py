@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -130,39 +131,83 @@ def _meet(a: Row, b: Row) -> bool:
 
 def decoded(e: Evidence) -> Iterator[Finding]:
     """The audio on disk decodes to the digests of the membership."""
-    from tools.audio.identity import clip_digest
-    from tools.audio.read import AudioError, read_clip
-
-    absent, spent, unread = 0, 0.0, 0
-    for line, row in _lines(e):
-        path = Path(str(row.get("audio")))
-        if not path.is_file():
-            absent += 1
-            continue
-        spent += float(row.get("duration_s") or 0.0)
-        if spent > MAX_SECONDS:
-            unread += 1
-            continue
-        try:
-            found = clip_digest(read_clip(_clip(row, path)))
-        except AudioError as err:
-            yield Violation(f"the audio of {row['id']} cannot be read any more: {err}", files=((MEMBERSHIP, line),))
-            continue
+    heard = _heard(e)
+    rows_ = dict(_lines(e))
+    for line, why in heard.unreadable.items():
+        yield Violation(f"the audio of {rows_[line]['id']} cannot be used any more: {why}", files=((MEMBERSHIP, line),))
+    for line, found in heard.digests.items():
+        row = rows_[line]
         if found != row["audio_sha256"]:
-            was = row["audio_sha256"][:12]
-            text = f"the audio of {row['id']} ({path.name}) is not what was checked: {found[:12]}, was {was}"
-            yield Violation(text, files=((MEMBERSHIP, line), (str(path), None)))
-    if absent:
-        yield NotChecked(f"the audio of {absent} rows is not on this disk")
-    if unread:
-        yield NotChecked(f"{unread} rows beyond {MAX_SECONDS / 3600:.0f} hours of audio were not decoded again")
+            was, name = str(row["audio_sha256"])[:12], Path(str(row["audio"])).name
+            text = f"the audio of {row['id']} ({name}) is not what was checked: {found[:12]}, was {was}"
+            yield Violation(text, files=((MEMBERSHIP, line), (str(row["audio"]), None)))
+    if heard.absent:
+        yield NotChecked(f"the audio of {heard.absent} rows is not on this disk")
+    if heard.left_out:
+        yield NotChecked(f"{heard.left_out} rows beyond {MAX_SECONDS / 3600:.0f} hours of audio were not decoded again")
 
 
-def _clip(row: Row, path: Path) -> Any:
+def similar(e: Evidence) -> Iterator[Finding]:
+    """No sound is in two splits under another encoding, level, cut or channel, by the data room's own search."""
+    for finding in _heard(e).findings:
+        if finding.check == "audio_similar":
+            lines = sorted({ref.row for ref in finding.rows})
+            yield Violation(finding.text, files=tuple((MEMBERSHIP, line) for line in lines[:10]))
+
+
+@dataclass
+class _Heard:
+    """One pass over the audio of the membership that is on this disk: digests by line, and what was found."""
+
+    digests: dict[int, str] = field(default_factory=dict)
+    unreadable: dict[int, str] = field(default_factory=dict)
+    findings: list[Any] = field(default_factory=list)
+    absent: int = 0
+    left_out: int = 0
+
+
+def _heard(e: Evidence) -> _Heard:
+    if "heard" not in e.cache:
+        e.cache["heard"] = _hear(e)
+    return e.cache["heard"]  # type: ignore[no-any-return]
+
+
+def _hear(e: Evidence) -> _Heard:
+    from tools.data.checks import check_clips
+
+    heard, clips, spent = _Heard(), [], 0.0
+    order = {"test": 0, "dev": 1, "retention": 2}
+    for line, row in sorted(_lines(e), key=lambda item: (order.get(str(item[1].get("split")), 3), item[0])):
+        spent += float(row.get("duration_s") or 0.0)
+        if not Path(str(row.get("audio"))).is_file():
+            heard.absent += 1
+        elif spent > MAX_SECONDS:
+            heard.left_out += 1
+        else:
+            clips.append(_clip(row, line))
+    if not clips:
+        return heard
+    report = check_clips(clips, max_duration_s=MAX_SECONDS, max_quarantine=1.0)
+    heard.digests = {clip.row: clip.audio_sha256 for clip in report.kept}
+    heard.unreadable = {q.row: q.reason for q in report.quarantined}
+    heard.findings = report.findings
+    return heard
+
+
+def _clip(row: Row, line: int) -> Any:
     from tools.rows import Clip
 
     return Clip(
-        id=row["id"], audio=path, offset_s=row["offset_s"], duration_s=row["duration_s"], channel=row["channel"]
+        id=str(row["id"]),
+        audio=Path(str(row["audio"])),
+        text=f"row {line}",
+        offset_s=row["offset_s"],
+        duration_s=row["duration_s"],
+        channel=row["channel"],
+        speaker=row.get("speaker"),
+        split=str(row["split"]),
+        manifest=MEMBERSHIP,
+        row=line,
     )
 
 
@@ -173,5 +218,6 @@ RULES = (
     Rule("data-speaker-shared", "No speaker is in two of train, dev and test.", speakers),
     Rule("data-recording-shared", "No recording is in two splits.", recordings),
     Rule("data-overlap", "No stretch of a file is in two splits.", overlaps),
+    Rule("data-audio-similar", "No sound is in two splits re-encoded, louder, cut or on another channel.", similar),
     Rule("data-audio-digests", "The audio on disk decodes to the digests of the membership.", decoded),
 )

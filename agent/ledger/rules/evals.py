@@ -1,4 +1,4 @@
-"""Evaluations: files as recorded, figures again by a second scorer, every row of its split once, references untouched."""
+"""Evaluations: files as recorded, figures again by a second scorer, every row of its split once, no reference moved."""
 
 from __future__ import annotations
 
