@@ -19,12 +19,12 @@ def _first_above(cumulative: Tensor, point: Tensor) -> Tensor:
 
 
 def draw(logits: Tensor, source: Tensor, uniform: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    """Tokens [rows] and their log-probs [rows] under softmax(logits / temperature).
+    """Tokens [rows] and their log-probs [rows] under softmax(logits / temperature). Uses `logits` up.
 
     `logits` [m, W] with -inf where a token may not be drawn; row r draws from `logits[source[r]]` at `uniform[r]`
     (float64 in [0, 1)). Columns keep their order, so equal distributions give equal tokens for equal uniforms.
     """
-    probs = torch.softmax(logits / temperature if temperature != 1.0 else logits, -1)
+    probs = torch.softmax(logits.div_(temperature), -1)
     rest = -probs.shape[1] % BLOCK
     blocks = torch.nn.functional.pad(probs, (0, rest)) if rest else probs
     blocks = blocks.view(len(probs), -1, BLOCK)

@@ -1,14 +1,14 @@
 """Greedy and sampled decoding of a policy on this machine.
 
-A clip's answers share its encoder output and prompt; rows that have stopped leave the batch. A draw costs one uniform
-number a row and step, from a stream that belongs to the answer's own seed: answer `i` of a clip is the same whatever
+A clip's answers share its encoder output, its prompt and what they have in common so far: equal beginnings are one row
+of the batch, which forks where a draw parts them; what has stopped leaves it. A draw costs one uniform number, from a stream that belongs to the answer's own seed: answer `i` of a clip is the same whatever
 other answers are drawn beside it, as far as floating point allows; with the same batch and threads, bit for bit.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,11 +17,10 @@ from torch import Tensor
 
 from tools.decode.draw import draw
 from tools.errors import CheckError
-from tools.policy.base import Policy, Tokens
+from tools.policy.base import DecodeState, Policy, Tokens
 from tools.rows import Answer
 
 BATCH = 16  # clips decoded together
-Choose = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]  # logits [rows, W], steps' uniforms -> tokens, log-probs
 
 
 def answer_seed(base_seed: int, clip_id: str, index: int) -> int:
@@ -36,12 +35,13 @@ def uniforms(seed: int, count: int) -> np.ndarray:
 
 
 @dataclass
-class _Row:
-    """One answer in the making."""
+class _Making:
+    """One answer in the making; `row` is where its tokens so far stand in the decode's state."""
 
     clip: int
     index: int
     seed: int | None
+    row: int = 0
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish: str = "length"
@@ -60,11 +60,11 @@ def greedy(
     At most `limit` tokens, the stop token included; an answer cut there (or at the model's last position) has finish
     "length". Raises CheckError where counts differ or a prompt leaves no room.
     """
-    rows = [_Row(clip, -1, None) for clip in range(len(encoded))]
+    making = [_Making(clip, -1, None) for clip in range(len(encoded))]
     _check(policy, encoded, prompts, clip_ids)
     for part in _parts(prompts, batch):
-        _decode(policy, encoded[part], [prompts[c] for c in part], [[rows[c]] for c in part], limit, None)
-    return [_answer(policy, clip_ids[row.clip], row, 0.0) for row in rows]
+        _decode(policy, encoded[part], [prompts[c] for c in part], [[making[c]] for c in part], limit, None)
+    return [_answer(policy, clip_ids[each.clip], each, 0.0) for each in making]
 
 
 def sample(
@@ -87,10 +87,10 @@ def sample(
     if len(seeds) != len(encoded) or any(len(row) != n for row in seeds):
         raise CheckError(f"Sampling {n} answers of {len(encoded)} clips needs {n} seeds for each clip.")
     _check(policy, encoded, prompts, clip_ids)
-    groups = [[_Row(clip, i, seed) for i, seed in enumerate(row)] for clip, row in enumerate(seeds)]
+    groups = [[_Making(clip, i, seed) for i, seed in enumerate(row)] for clip, row in enumerate(seeds)]
     for part in _parts(prompts, batch):
         _decode(policy, encoded[part], [prompts[c] for c in part], [groups[c] for c in part], limit, temperature)
-    return [[_answer(policy, clip_ids[row.clip], row, temperature) for row in group] for group in groups]
+    return [[_answer(policy, clip_ids[each.clip], each, temperature) for each in group] for group in groups]
 
 
 def _check(policy: Policy, encoded: Tensor, prompts: Sequence[Tokens], clip_ids: Sequence[str]) -> None:
@@ -116,59 +116,64 @@ def _decode(
     policy: Policy,
     encoded: Tensor,
     prompts: Sequence[Tokens],
-    groups: list[list[_Row]],
+    groups: list[list[_Making]],
     limit: int,
     temperature: float | None,
 ) -> None:
-    """Fill the rows of `groups` (equally many a clip) in place."""
-    n = len(groups[0])
-    alive = [row for group in groups for row in group]
+    """Fill the answers of `groups` (one group a clip) in place."""
+    alive = [each for group in groups for each in group]
+    for row, group in enumerate(groups):
+        for each in group:
+            each.row = row
     limit = min(limit, policy.max_target - len(prompts[0]))
-    stream = _stream(alive, limit, policy.device) if temperature else None
-    state, logits = policy.begin(encoded, prompts, limit)
-    source = torch.arange(len(groups), device=policy.device).repeat_interleave(n)  # answers still share their logits
-    state.repeat(n)
+    streams = {id(each): uniforms(each.seed, limit) for each in alive if each.seed is not None}
+    state, logits = policy.begin(encoded, prompts, limit, len(alive))
     for step in range(limit):
-        logits = policy.vocabulary.mask_(logits, first=step == 0)
-        if stream is None:
-            tokens, values = logits.argmax(-1)[source], None
+        policy.vocabulary.mask_(logits, first=step == 0)
+        rows = torch.tensor([each.row for each in alive], device=policy.device)
+        if temperature is None:
+            tokens = logits.argmax(-1)[rows].tolist()
         else:
-            tokens, values = draw(logits, source, stream[:, step], temperature or 1.0)
-        stopped = tokens == policy.vocabulary.stop
-        _record(alive, tokens, values, stopped)
-        if step + 1 == limit or bool(stopped.all()):
-            break
-        if bool(stopped.any()):
-            order = state.keep(~stopped)
-            tokens = tokens[order]
-            stream = stream[order] if stream is not None else None
-            alive = [alive[i] for i in order.tolist()]
-        logits = policy.step(state, tokens)
-        source = torch.arange(len(alive), device=policy.device)
+            points = torch.tensor([streams[id(each)][step] for each in alive], dtype=torch.float64)
+            drawn, values = draw(logits, rows, points.to(policy.device), temperature)
+            tokens = drawn.tolist()
+            for each, value in zip(alive, values.tolist()):
+                each.logprobs.append(value)
+        alive = _advance(alive, tokens, policy.vocabulary.stop)
+        if not alive or step + 1 == limit:
+            return
+        logits = policy.step(state, _branch(state, alive).to(policy.device))
 
 
-def _stream(rows: list[_Row], limit: int, device: torch.device) -> Tensor:
-    return torch.from_numpy(np.stack([uniforms(row.seed or 0, limit) for row in rows])).to(device)
+def _advance(alive: list[_Making], tokens: list[int], stop: int) -> list[_Making]:
+    """Give each answer its token; returns those that go on."""
+    for each, token in zip(alive, tokens):
+        each.tokens.append(token)
+        if token == stop:
+            each.finish = "stop"
+    return [each for each in alive if each.finish != "stop"]
 
 
-def _record(rows: list[_Row], tokens: Tensor, values: Tensor | None, stopped: Tensor) -> None:
-    for row, token, stop in zip(rows, tokens.tolist(), stopped.tolist()):
-        row.tokens.append(token)
-        if stop:
-            row.finish = "stop"
-    if values is not None:
-        for row, value in zip(rows, values.tolist()):
-            row.logprobs.append(value)
+def _branch(state: DecodeState, alive: list[_Making]) -> Tensor:
+    """Fork the state so that answers that are still equal share a row; returns each row's token [rows]."""
+    branches: dict[tuple[int, int], int] = {}
+    entries = [branches.setdefault((each.row, each.tokens[-1]), len(branches)) for each in alive]
+    order = state.fork([row for row, _ in branches])
+    row_of = {entry: row for row, entry in enumerate(order)}
+    for each, entry in zip(alive, entries):
+        each.row = row_of[entry]
+    last = [token for _, token in branches]
+    return torch.tensor([last[entry] for entry in order])
 
 
-def _answer(policy: Policy, clip_id: str, row: _Row, temperature: float) -> Answer:
+def _answer(policy: Policy, clip_id: str, made: _Making, temperature: float) -> Answer:
     return Answer(
         clip_id=clip_id,
-        text=policy.text(row.tokens),
-        tokens=tuple(row.tokens),
-        finish=row.finish,
-        index=row.index,
-        seed=row.seed,
+        text=policy.text(made.tokens),
+        tokens=tuple(made.tokens),
+        finish=made.finish,
+        index=made.index,
+        seed=made.seed,
         temperature=temperature,
-        logprobs=tuple(row.logprobs) if row.seed is not None else None,
+        logprobs=tuple(made.logprobs) if made.seed is not None else None,
     )

@@ -21,16 +21,16 @@ NamedParameters = list[tuple[str, torch.nn.Parameter]]
 
 
 class DecodeState(Protocol):
-    """Rows being decoded: their self-attention cache and the clip each belongs to."""
+    """Rows being decoded. Answers of a clip that have been equal so far are one row, which forks where they part."""
 
     @property
     def rows(self) -> int: ...
 
-    def repeat(self, n: int) -> None:
-        """Make every row `n` rows, side by side (a clip's answers share its prompt)."""
+    def fork(self, parents: Sequence[int]) -> list[int]:
+        """New rows, each a copy of the old row that `parents` names; old rows that nobody names are gone.
 
-    def keep(self, alive: Tensor) -> Tensor:
-        """Drop the rows where `alive` [rows] (bool) is False. Rows may move: returns the old index of each new row."""
+        Rows may be placed in any order: returns `order`, new row r being entry `order[r]` of `parents`.
+        """
 
 
 class Policy(Protocol):
@@ -57,8 +57,11 @@ class Policy(Protocol):
 
     def text(self, tokens: Sequence[int]) -> str: ...
 
-    def begin(self, encoded: Tensor, prompts: Sequence[Tokens], room: int) -> tuple[DecodeState, Tensor]:
-        """Prefill B prompts of one length. Returns the state (B rows, `room` tokens to come) and logits [B, W]."""
+    def begin(self, encoded: Tensor, prompts: Sequence[Tokens], room: int, capacity: int) -> tuple[DecodeState, Tensor]:
+        """Prefill B prompts of one length. Returns the state (B rows) and logits [B, W].
+
+        `room` tokens are to come; the state may fork up to `capacity` rows.
+        """
 
     def step(self, state: Any, tokens: Tensor) -> Tensor:
         """Feed one token a row [rows]; returns the logits of the next [rows, W] in the rows' present order."""

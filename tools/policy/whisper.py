@@ -145,11 +145,16 @@ class WhisperPolicy:
         """Per layer the cross-attention keys and values [B, heads, S, d / heads] shared by a clip's answers."""
         return [cross_keys(layer, encoded, self.heads) for layer in self.decoder.layers]
 
-    def begin(self, encoded: Tensor, prompts: Sequence[Tokens], room: int) -> tuple[WhisperState, Tensor]:
-        """Prefill one prompt a clip (all of one length). Returns the state (B rows) and logits [B, W]."""
+    def begin(
+        self, encoded: Tensor, prompts: Sequence[Tokens], room: int, capacity: int
+    ) -> tuple[WhisperState, Tensor]:
+        """Prefill one prompt a clip (all of one length). Returns the state (B rows) and logits [B, W].
+
+        `room` tokens are to come; the state may fork up to `capacity` rows.
+        """
         tokens = torch.tensor(prompts, device=self.device)
         cross = [(k.contiguous(), v.contiguous()) for k, v in self.cross(encoded)]
-        state = WhisperState(self.decoder, self.embedding, cross, self.heads, tokens.shape[1] + room)
+        state = WhisperState(self.decoder, self.embedding, cross, self.heads, tokens.shape[1] + room, capacity)
         return state, self.logits(state.forward(tokens))
 
     def step(self, state: WhisperState, tokens: Tensor) -> Tensor:
@@ -228,14 +233,20 @@ class WhisperPolicy:
         return self.decoder.layer_norm(x)
 
     def _attend_clips(self, q: Tensor, cross: tuple[Tensor, Tensor], counts: list[int]) -> Tensor:
-        """All queries of a clip's answers in one attention over its keys: the keys are read once a clip."""
+        """All queries of a clip's answers in one attention over its keys: the keys are read once a clip.
+
+        Clips with fewer answers are padded to the most of any, so that all go in one call: slicing the keys clip by
+        clip would make the backward pass write a gradient of full size for each of them.
+        """
         _, length, width = q.shape
-        outs = []
-        for clip, part in enumerate(q.split(counts)):
-            wide = part.reshape(1, -1, self.heads, width // self.heads).transpose(1, 2)
-            keys, values = (side[clip : clip + 1] for side in cross)
-            outs.append(F.scaled_dot_product_attention(wide, keys, values).transpose(1, 2).reshape(-1, length, width))
-        return torch.cat(outs)
+        most = max(counts)
+        places = [clip * most + i for clip, count in enumerate(counts) for i in range(count)]
+        ragged = len(places) < most * len(counts)
+        at = torch.tensor(places, device=q.device)
+        wide = q.new_zeros(most * len(counts), length, width).index_copy(0, at, q) if ragged else q
+        wide = wide.view(len(counts), most * length, self.heads, width // self.heads).transpose(1, 2)
+        y = F.scaled_dot_product_attention(wide, *cross).transpose(1, 2).reshape(-1, length, width)
+        return y[at] if ragged else y
 
     # -- training surface and export ----------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -63,62 +64,70 @@ def cross_keys(layer: Any, encoded: Tensor, heads: int) -> tuple[Tensor, Tensor]
 
 
 class WhisperState:
-    """Rows in decoding. `clip` [rows] says whose cross-attention keys a row reads; `length` tokens are in the caches."""
+    """Rows in decoding. `clip` [rows] says whose cross-attention keys a row reads; `length` tokens are in the caches.
+
+    `cache` is [layers, 2 (keys, values), capacity, heads, places, head size]; rows fill its first part.
+    """
 
     def __init__(
-        self, decoder: Any, embedding: Tensor, cross: list[tuple[Tensor, Tensor]], heads: int, room: int
+        self,
+        decoder: Any,
+        embedding: Tensor,
+        cross: list[tuple[Tensor, Tensor]],
+        heads: int,
+        places: int,
+        capacity: int,
     ) -> None:
         self.cross, self.heads, self.embedding = cross, heads, embedding
         self.positions = decoder.embed_positions.weight
         self.norm = decoder.layer_norm
         self.layers = [layer_weights(layer) for layer in decoder.layers]
         clips, _, _, size = cross[0][0].shape
-        self.clip = torch.arange(clips, device=embedding.device)
+        self.scale = size**-0.5
+        self.cache = embedding.new_empty((len(self.layers), 2, capacity, heads, places, size))
         self.length = 0
-        shape = (clips, heads, room, size)
-        self.keys = [embedding.new_empty(shape) for _ in self.layers]
-        self.values = [embedding.new_empty(shape) for _ in self.layers]
-        self._sort()
+        self._place(list(range(clips)))
 
     @property
     def rows(self) -> int:
         return len(self.clip)
 
-    def _sort(self) -> None:
-        """Rows by clip: an order, its inverse, and how many rows each clip still has."""
-        self.order = torch.argsort(self.clip, stable=True)
-        self.inverse = torch.argsort(self.order)
-        counts = torch.bincount(self.clip, minlength=len(self.cross[0][0])).tolist()
-        self.counts = [(clip, count) for clip, count in enumerate(counts) if count]
-        self.in_order = bool((self.order == torch.arange(self.rows, device=self.order.device)).all())
+    def _place(self, clip: list[int]) -> None:
+        """Set whose rows they are; keep their order by clip, its inverse, and how many rows each clip has."""
+        self.clip = clip
+        order = sorted(range(len(clip)), key=clip.__getitem__)
+        self.counts = [(c, len(list(part))) for c, part in groupby(clip[row] for row in order)]
+        device = self.embedding.device
+        self.order = None if order == list(range(len(clip))) else torch.tensor(order, device=device)
+        self.inverse = None if self.order is None else torch.argsort(self.order)
 
-    def repeat(self, n: int) -> None:
-        self.clip = self.clip.repeat_interleave(n)
-        for cache in (self.keys, self.values):
-            for i, old in enumerate(cache):
-                new = old.new_empty((len(old) * n, *old.shape[1:]))
-                used = old[:, :, : self.length]
-                new.view(len(old), n, *old.shape[1:])[:, :, :, : self.length] = used[:, None]
-                cache[i] = new
-        self._sort()
+    def fork(self, parents: Sequence[int]) -> list[int]:
+        """New rows, each a copy of the old row that `parents` names; old rows that nobody names are gone.
 
-    def keep(self, alive: Tensor) -> Tensor:
-        """Rows left at the end fill the holes, so that only as many rows move as were dropped."""
-        count = int(alive.sum())
-        index = torch.arange(self.rows, device=alive.device)
-        holes, movers = index[:count][~alive[:count]], index[count:][alive[count:]]
-        for cache in (self.keys, self.values):
-            for layer in cache:
-                layer[holes, :, : self.length] = layer[movers, :, : self.length]
-        index[holes] = movers
-        order = index[:count]
-        self.clip = self.clip[order]
-        self._sort()
+        Returns `order`: new row r is entry `order[r]` of `parents`. A row's first child stays where it is and the others
+        fill what is free, so that only as many rows move as were born or dropped.
+        """
+        count = len(parents)
+        order = [-1] * count
+        waiting = []
+        for entry, parent in enumerate(parents):
+            if parent < count and order[parent] < 0:
+                order[parent] = entry
+            else:
+                waiting.append(entry)
+        free = [row for row in range(count) if order[row] < 0]
+        if free:
+            device = self.embedding.device
+            to, of = torch.tensor(free, device=device), torch.tensor([parents[e] for e in waiting], device=device)
+            self.cache[:, :, to, :, : self.length] = self.cache[:, :, of, :, : self.length]
+        for row, entry in zip(free, waiting):
+            order[row] = entry
+        self._place([self.clip[parents[entry]] for entry in order])
         return order
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Append `tokens` [rows, t] to every row; returns the last position's hidden state [rows, d]."""
-        rows, t = tokens.shape
+        t = tokens.shape[1]
         x = F.embedding(tokens, self.embedding) + self.positions[self.length : self.length + t]
         for i, layer in enumerate(self.layers):
             x = x + self._attend_self(layer, i, layer.self_norm(x))
@@ -131,17 +140,19 @@ class WhisperState:
         rows, t, width = x.shape
         q, k, v = F.linear(x, *layer.qkv).view(rows, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         end = self.length + t
-        self.keys[i][:rows, :, self.length : end] = k
-        self.values[i][:rows, :, self.length : end] = v
-        keys, values = self.keys[i][:rows, :, :end], self.values[i][:rows, :, :end]
-        y = F.scaled_dot_product_attention(q, keys, values, is_causal=t > 1)
+        keys, values = self.cache[i, :, :rows, :, :end]
+        keys[:, :, self.length :], values[:, :, self.length :] = k, v
+        if t > 1:
+            y = F.scaled_dot_product_attention(q, keys, values, is_causal=True)
+        else:
+            y = torch.softmax((q * self.scale) @ keys.transpose(2, 3), -1) @ values
         return F.linear(y.transpose(1, 2).reshape(rows, t, width), *layer.self_out)
 
     def _attend_clip(self, layer: LayerWeights, i: int, x: Tensor) -> Tensor:
         """Each clip's rows against its own keys, clip by clip: no copy of the keys and no padding of ragged groups."""
-        rows, t, width = x.shape
+        _, t, width = x.shape
         q = F.linear(x, *layer.cross_q)
-        q = q if self.in_order else q[self.order]
+        q = q if self.order is None else q[self.order]
         keys, values = self.cross[i]
         outs = []
         at = 0
@@ -151,4 +162,4 @@ class WhisperState:
             outs.append(y.transpose(1, 2).reshape(count, t, width))
             at += count
         y = torch.cat(outs)
-        return F.linear(y if self.in_order else y[self.inverse], *layer.cross_out)
+        return F.linear(y if self.inverse is None else y[self.inverse], *layer.cross_out)

@@ -56,12 +56,9 @@ class State:
     def rows(self) -> int:
         return len(self.audio)
 
-    def repeat(self, n: int) -> None:
-        self.audio = self.audio.repeat_interleave(n, 0)
-
-    def keep(self, alive: Tensor) -> Tensor:
-        self.audio = self.audio[alive]
-        return alive.nonzero()[:, 0]
+    def fork(self, parents: Sequence[int]) -> list[int]:
+        self.audio = self.audio[list(parents)]
+        return list(range(len(parents)))
 
 
 class ToyPolicy:
@@ -87,7 +84,9 @@ class ToyPolicy:
     def text(self, tokens: Sequence[int]) -> str:
         return " ".join(f"w{t}" for t in tokens if t < WORDS)
 
-    def begin(self, encoded: Tensor, prompts: Sequence[tuple[int, ...]], room: int) -> tuple[State, Tensor]:
+    def begin(
+        self, encoded: Tensor, prompts: Sequence[tuple[int, ...]], room: int, capacity: int
+    ) -> tuple[State, Tensor]:
         state = State(encoded[:, 0])
         return state, self.step(state, torch.tensor([p[-1] for p in prompts]))
 
