@@ -233,12 +233,10 @@ def read_stretch(clip: Clip, rate: int = RATE) -> Stretch:
     """
     if not math.isfinite(clip.offset_s) or clip.offset_s < 0:
         raise AudioError("past_end", f"{clip.audio}: offset {clip.offset_s} s is not a place in the file")
-    whole, lossy_rate = _lossy_whole(clip.audio)
-    if whole is not None:
-        start, stop, skip = _frames(clip, whole.shape[1], lossy_rate, rate)
-        return Stretch(_sound(whole[:, start:stop], clip.audio), lossy_rate, skip, whole.shape[1] / lossy_rate)
     with open_audio(clip.audio) as file:
         native_rate, frames = int(file.samplerate), int(file.frames)
+        if file.format in LOSSY:
+            return _lossy_stretch(clip, file, rate)
         start, stop, skip = _frames(clip, frames, native_rate, rate)
         wave = _read_frames(file, clip.audio, start, stop)
         lost = stop - start - wave.shape[1] if stop == frames else 0
@@ -247,6 +245,13 @@ def read_stretch(clip: Clip, rate: int = RATE) -> Stretch:
         missing = _promised_seconds(clip.audio) - frames / native_rate
     missing = missing if missing > END_TOLERANCE_S else 0.0
     return Stretch(_sound(wave, clip.audio), native_rate, skip, frames / native_rate, missing)
+
+
+def _lossy_stretch(clip: Clip, file: soundfile.SoundFile, rate: int) -> Stretch:
+    """A stretch of a file in which seeking is not exact: all of it is decoded, and kept while its rows come by."""
+    whole, native_rate = _lossy.get(clip.audio, file)
+    start, stop, skip = _frames(clip, whole.shape[1], native_rate, rate)
+    return Stretch(_sound(whole[:, start:stop], clip.audio), native_rate, skip, whole.shape[1] / native_rate)
 
 
 def _promised_seconds(path: Path) -> float:
@@ -312,7 +317,7 @@ class _LastFiles:
         self.samples, self.lock = samples, Lock()
         self.kept: OrderedDict[tuple[str, int, int], tuple[Wave, int]] = OrderedDict()
 
-    def get(self, path: Path) -> tuple[Wave, int]:
+    def get(self, path: Path, file: soundfile.SoundFile) -> tuple[Wave, int]:
         inside = inside_of(path)
         stat = os.stat(inside[0] if inside else path)
         key = (str(path), stat.st_mtime_ns, stat.st_size)
@@ -320,7 +325,7 @@ class _LastFiles:
             if key in self.kept:
                 self.kept.move_to_end(key)
                 return self.kept[key]
-        wave, rate = load_wave(path)
+        wave, rate = _read_frames(file, path, 0, None), int(file.samplerate)
         with self.lock:
             self.kept[key] = (wave, rate)
             while len(self.kept) > 1 and sum(w.size for w, _ in self.kept.values()) > self.samples:
@@ -329,13 +334,6 @@ class _LastFiles:
 
 
 _lossy = _LastFiles(samples=32 << 20)
-
-
-def _lossy_whole(path: Path) -> tuple[Wave | None, int]:
-    with open_audio(path) as file:
-        if file.format not in LOSSY:
-            return None, 0
-    return _lossy.get(path)
 
 
 def _why(error: Exception) -> str:

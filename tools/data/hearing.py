@@ -90,7 +90,7 @@ def hear_all(
     """Hear every distinct stretch that `rows` name and say what becomes of the rows."""
     firsts, group = stretches(table, rows)
     state = _State(table, rows, group, options, np.ones(len(rows), bool), np.ones(len(rows), bool))
-    search, note = _search(table, rows, options)
+    search, note = _search(table, rows, firsts, options)
     masks = split_masks(table, rows, group)
     stored = np.array([bool(mask & _bits(table, _stored(table, rows))) for mask in masks], dtype=bool)
     done = 0
@@ -130,12 +130,12 @@ def _bits(table: RowTable, splits: set[str]) -> np.uint64:
     return np.uint64(sum(1 << code for code, name in enumerate(table.splits) if name in splits))
 
 
-def _search(table: RowTable, rows: Ints, options: Options) -> tuple[NearSearch | None, str]:
+def _search(table: RowTable, rows: Ints, firsts: Ints, options: Options) -> tuple[NearSearch | None, str]:
     """The near search, or None and why it is not done."""
     if not options.near:
         return None, "it was not asked for"
     splits = np.unique(table["split"][rows])
-    known_s = float(np.nansum(table["duration"][rows]))
+    known_s = float(np.nansum(table["duration"][firsts]))
     if len(splits) == 1 and known_s > POOL_S:
         return (
             None,

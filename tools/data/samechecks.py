@@ -167,9 +167,10 @@ def ties(heard: Heard, groups: Sequence[Ints], pairs: Sequence[Pair]) -> list[tu
     for group in groups:
         rows = heard.rows_of(group)[:MOST_TIES]
         out += [(_place(heard, a), _place(heard, b)) for a, b in pairwise(rows)]
-    for pair in pairs:
-        if pair.match.whole:
-            out.append((_place(heard, heard.rows_of([pair.a])[0]), _place(heard, heard.rows_of([pair.b])[0])))
+    for a, b in sorted({(min(p.a, p.b), max(p.a, p.b)) for p in pairs if p.match.whole}):
+        one, two = heard.rows_of([a]), heard.rows_of([b])
+        if len(one) and len(two):
+            out.append((_place(heard, one[0]), _place(heard, two[0])))
     return out[:MOST_TIES]
 
 

@@ -6,13 +6,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import regex
 
 from tools.errors import CheckError
 from tools.rows import Clip
+
+Place = tuple[str, int]  # manifest and physical line
 
 FRACTIONS = {"train": 0.7, "dev": 0.15, "test": 0.15}
 ROLES = {
@@ -43,18 +45,23 @@ class Part:
 
 
 def make_splits(
-    clips: Sequence[Clip], by: str = "speaker", fractions: Mapping[str, float] | None = None, seed: int = 0
+    clips: Sequence[Clip],
+    by: str = "speaker",
+    fractions: Mapping[str, float] | None = None,
+    seed: int = 0,
+    same: Iterable[tuple[Place, Place]] = (),
 ) -> dict[str, list[Clip]]:
     """Deal whole groups out to splits; each clip comes back with its `split` set, rows in their given order.
 
-    `by` is speaker or recording: what must not be shared (recordings, files and equal audio never are). Stratified by
+    `by` is speaker or recording: what must not be shared (recordings, files and equal audio never are); `same` are
+    pairs of rows by (manifest, row) that are one sound (`CheckReport.same_audio`). Stratified by
     language, label and seconds. The same clips and seed give the same splits, whatever the order of the rows.
     Raises CheckError where the splits cannot be honest, saying why.
     """
     shares = dict(FRACTIONS if fractions is None else fractions)
     if not shares or any(share <= 0 for share in shares.values()):
         raise CheckError(f"split fractions must be positive, not {shares}")
-    parts = connected_parts(clips, by)
+    parts = connected_parts(clips, by, same)
     if len(parts) < len(shares):
         raise CheckError(
             f"{len(clips)} rows form {len(parts)} group(s) that share no {by}, recording or audio: too few for "
@@ -69,7 +76,7 @@ def make_splits(
     return out
 
 
-def connected_parts(clips: Sequence[Clip], by: str = "speaker") -> list[Part]:
+def connected_parts(clips: Sequence[Clip], by: str = "speaker", same: Iterable[tuple[Place, Place]] = ()) -> list[Part]:
     """Connected components of the rows over what they share, ordered by key. Raises CheckError without clips."""
     if not clips:
         raise CheckError("there are no rows to split")
@@ -87,6 +94,10 @@ def connected_parts(clips: Sequence[Clip], by: str = "speaker") -> list[Part]:
     for i, clip in enumerate(clips):
         for key in _ties(clip, by):
             parent[root(i)] = root(seen.setdefault(key, i))
+    places = {(clip.manifest, clip.row): i for i, clip in enumerate(clips)}
+    for a, b in same:
+        if a in places and b in places:
+            parent[root(places[a])] = root(places[b])
     groups: dict[int, list[Clip]] = defaultdict(list)
     for i, clip in enumerate(clips):
         groups[root(i)].append(clip)
