@@ -64,7 +64,10 @@ def widened(ordered: NDArray[np.float64], blocks: float, level: float = LEVEL) -
 def bca(
     ordered: NDArray[np.float64], observed: float, left_out: NDArray[np.float64], level: float = LEVEL
 ) -> Interval | None:
-    """The bias-corrected and accelerated interval (Efron 1987). `left_out` [blocks]: the statistic without each."""
+    """The bias-corrected and accelerated interval (Efron 1987). `left_out` [blocks]: the statistic without each; None
+    where one of them is not finite."""
+    if not np.isfinite(left_out).all():
+        return None
     below = float(np.mean(ordered < observed) + np.mean(ordered == observed) / 2.0)
     below = min(max(below, 0.5 / len(ordered)), 1.0 - 0.5 / len(ordered))
     shift = NORMAL.inv_cdf(below)

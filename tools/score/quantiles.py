@@ -51,7 +51,9 @@ def t_cdf(t: float, freedom: float) -> float:
 @lru_cache(maxsize=256)
 def t_quantile(p: float, freedom: float) -> float:
     """The t with P(T <= t) = p, by bisection to 1e-12."""
-    low, high = -1e6, 1e6
+    if p <= 0.5:
+        return 0.0 if p == 0.5 else -t_quantile(1.0 - p, freedom)
+    low, high = 0.0, 1e6
     for _ in range(200):
         middle = (low + high) / 2.0
         if t_cdf(middle, freedom) < p:

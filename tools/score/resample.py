@@ -65,4 +65,5 @@ def quantile(ordered: NDArray[np.float64], p: float) -> float:
     at = min(max(p, 0.0), 1.0) * (len(ordered) - 1)
     low = int(at)
     high = min(low + 1, len(ordered) - 1)
-    return float(ordered[low] + (ordered[high] - ordered[low]) * (at - low)) if high != low else float(ordered[low])
+    a, b = float(ordered[low]), float(ordered[high])
+    return a if a == b or a == float("-inf") else a + (b - a) * (at - low)

@@ -24,8 +24,8 @@ QUOTE_LANGS = frozenset(
 )
 
 _MID = regex.compile(rf"(?<=[\p{{L}}\p{{M}}])[{LETTER_APOSTROPHES}{SIGN_APOSTROPHES}](?=\p{{L}})")
+_DOUBLED = regex.compile(rf"[{LETTER_APOSTROPHES}{SIGN_APOSTROPHES}]{{2,}}")  # '' is a quotation mark
 _LETTER_EDGE = regex.compile(rf"[{LETTER_APOSTROPHES}]")
-_SIGN_EDGE = regex.compile(rf"[{SIGN_APOSTROPHES}](?=\p{{L}})|(?<=[\p{{L}}\p{{M}}])[{SIGN_APOSTROPHES}]")
 _SIGN = regex.compile(rf"[{SIGN_APOSTROPHES}]")
 _ANY = regex.compile(rf"[{LETTER_APOSTROPHES}{SIGN_APOSTROPHES}]")
 
@@ -68,6 +68,7 @@ def apostrophes(text: str, lang: str | None = None) -> str:
             return text
     elif not _ANY.search(text):
         return text
+    text = _DOUBLED.sub(lambda m: " " if _SIGN.match(m[0]) else EDGE, text)
     text = _MID.sub("'", text)
     text = _LETTER_EDGE.sub(EDGE, text)
     if base_lang(lang) in QUOTE_LANGS:

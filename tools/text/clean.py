@@ -14,10 +14,10 @@ _NO_SPACE = dict.fromkeys((0x200B, 0x2060, 0xFEFF))
 
 # Soft hyphen, direction marks, emoji variation selectors and control characters: invisible, unspoken.
 _INVISIBLE = regex.compile(
-    r"[\u00AD\u034F\u061C\u180E\u200E\u200F\u202A-\u202E\u2061-\u2064\u2066-\u206F\uFE0E\uFE0F\p{Cc}]"
+    r"[\u00AD\u034F\u061C\u180E\u200E\u200F\u202A-\u202E\u2061-\u2064\u2066-\u206F\uFE0E\uFE0F\uFDD0-\uFDEF\p{Cc}]"
 )
-# A joiner means something only between two letters or marks (Persian, Indic); next to anything else it is left over.
-_STRAY_JOINER = regex.compile(r"(?<![\p{L}\p{M}])[\u200C\u200D]+|[\u200C\u200D]+(?![\p{L}\p{M}])")
+# A joiner means something between two letters or marks (Persian, Indic) and behind a virama; elsewhere it is left over.
+_STRAY_JOINER = regex.compile(r"(?<![\p{L}\p{M}])[\u200C\u200D]+|(?<!\p{M})[\u200C\u200D]+(?![\p{L}\p{M}])")
 
 
 def spaces(text: str) -> str:

@@ -30,7 +30,8 @@ class Rule:
 class Profile:
     """A normaliser: `normalise` is deterministic, and idempotent for built-in profiles; `units` cuts what it gives.
 
-    `unit` None means by the row's language, `unknown_unit` where it has none. `compounds` joins words that the other side of a pair writes as one.
+    `unit` None means by the row's language, `unknown_unit` where it has none. `compounds` joins words that the other
+    side of a pair writes as one.
     `digest` (sha256) covers the name, the version, the rules' names, the unit policy, `extra`, and the output for a
     fixed list of probe texts: the same digest means the same behaviour there, whatever the source looks like.
     """

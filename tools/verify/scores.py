@@ -29,7 +29,7 @@ def require_jiwer() -> None:
     found = version("jiwer")
     if found.split(".")[0] != SUPPORTED:
         raise CheckError(
-            f"jiwer {found} is installed, and scores are recomputed with jiwer {SUPPORTED}.x: install that."
+            f"jiwer {found} is installed, and scores are recomputed with {SUPPORTED}.x: install that."
         )
 
 

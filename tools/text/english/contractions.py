@@ -5,6 +5,8 @@ Known damage: `'d` is always "would" and `'s` after a pronoun always "is" ("he's
 
 from __future__ import annotations
 
+import re
+
 from tools.text.english.guard import is_english
 
 _NEGATED = "do did does is was were have has had would could should are need must might dare ought".split()
@@ -57,7 +59,8 @@ WORDS: dict[str, str] = {
     **{f"{word}nt": f"{word} not" for word in _NEGATED},
     **{f"{word}'s": f"{word} is" for word in _IS},
 }
-_PHRASES = (("e mail", "email"), ("e mails", "emails"), ("per cent", "percent"), ("o k", "okay"))
+_PHRASES = {"e mail": "email", "e mails": "emails", "per cent": "percent", "o k": "okay"}
+_PHRASE = re.compile(rf"(?<![^ ])(?:{'|'.join(_PHRASES)})(?![^ ])")
 _ENDINGS = {"n't": " not", "'m": " am", "'re": " are", "'ll": " will", "'ve": " have", "'d": " would"}
 _KEYS = frozenset(WORDS)
 
@@ -71,9 +74,8 @@ def contractions(text: str, lang: str | None = None) -> str:
         text = " ".join([_expand(word) for word in words])
     elif not _KEYS.isdisjoint(words):
         text = " ".join([WORDS.get(word, word) for word in words])
-    for short, full in _PHRASES:
-        if short in text:
-            text = f" {text} ".replace(f" {short} ", f" {full} ").strip()
+    if "e mail" in text or "per cent" in text or "o k" in text:
+        return _PHRASE.sub(lambda m: _PHRASES[m[0]], text)
     return text
 
 

@@ -127,12 +127,12 @@ def _written(words: list[str], i: int, out: list[Token]) -> int:
     if _GROUPED.fullmatch(word):
         word = word.replace(",", "")
     if _PLAIN.fullmatch(word):
-        scale = _BIG.get(words[i + 1]) if i + 1 < len(words) else None
-        if scale:
-            out.append(Item(f"{(Decimal(word) * scale).normalize():f}"))
-            return i + 2
+        i, word = _fraction(words, i + 1, word)
+        if i < len(words) and words[i] in _BIG:
+            out.append(Item(f"{(Decimal(word) * _BIG[words[i]]).normalize():f}"))
+            return i + 1
         out.append(Item(word, int(word) if word.isdecimal() else None, digit=len(word) == 1))
-        return i + 1
+        return i
     out.append(Item(word))
     return i + 1
 
@@ -165,9 +165,37 @@ def _spoken(words: list[str], i: int, out: list[Token]) -> int:
     if last == "and":
         i -= 1
     value = total + current
+    i, text = _fraction(words, i, str(value))
+    if text != str(value):
+        if i < len(words) and words[i] in SCALES:
+            i, text = i + 1, f"{(Decimal(text) * SCALES[words[i]]).normalize():f}"
+        out.append(Item(text))
+        return i
     single = i - start == 1 and value < 10
     out.append(Item(str(value), value, spoken=True, digit=single))
     return i
+
+
+def _fraction(words: list[str], i: int, whole: str) -> tuple[int, str]:
+    """Read `point one four`, `point 14`, `point twenty five` from word i on, onto a whole number: (next word, text)."""
+    if i + 1 >= len(words) or words[i] != "point" or not whole.isdecimal():
+        return i, whole
+    tail, n = "", i + 1
+    while n < len(words):
+        digit = "0" if words[n] in _OH else str(UNITS.get(words[n], words[n]))
+        if len(digit) != 1 or not digit.isdecimal():
+            break
+        tail, n = tail + digit, n + 1
+    if tail:
+        return n, f"{whole}.{tail}"
+    word = words[n]
+    if word.isdecimal():
+        return n + 1, f"{whole}.{word}"
+    if word in TENS or word in UNITS:
+        value = TENS.get(word, UNITS.get(word, 0))
+        unit = UNITS.get(words[n + 1], 0) if word in TENS and n + 1 < len(words) else 0
+        return (n + 2, f"{whole}.{value + unit}") if 0 < unit < 10 else (n + 1, f"{whole}.{value}")
+    return i, whole
 
 
 def _step(word: str, last: str, current: int, limit: int) -> str:
@@ -218,7 +246,7 @@ def _combine(items: list[Token]) -> list[Token]:
         item, used = items[i], 0
         made: list[Token] = []
         if isinstance(item, Item):
-            for rule in (_decimal, _run, _pair):
+            for rule in (_run, _pair):
                 made, used = rule(item, items, i)
                 if used:
                     break
@@ -227,34 +255,8 @@ def _combine(items: list[Token]) -> list[Token]:
     return out
 
 
-def _run_of(items: list[Token], i: int) -> str:
-    """The single digits from i on as one string, an `oh` among them as 0; and nothing else."""
-    text = ""
-    for item in items[i:]:
-        if isinstance(item, Item) and item.digit:
-            text += item.text
-        elif item in _OH:
-            text += "0"
-        else:
-            break
-    return text
-
-
-def _decimal(first: Item, items: list[Token], i: int) -> tuple[list[Token], int]:
-    """`3 point 1 4` -> 3.14."""
-    if first.value is None or i + 2 >= len(items) or items[i + 1] != "point" or not first.text.isdecimal():
-        return [], 0
-    tail = _run_of(items, i + 2)
-    if tail:
-        return [Item(f"{first.text}.{tail}")], 2 + _length(items, i + 2)
-    after = items[i + 2]
-    if isinstance(after, Item) and after.value is not None and after.text.isdecimal():
-        return [Item(f"{first.text}.{after.text}")], 3
-    return [], 0
-
-
 def _length(items: list[Token], i: int) -> int:
-    """How many tokens `_run_of` reads."""
+    """How many single digits stand from i on, an `oh` among them."""
     n = i
     while n < len(items):
         item = items[n]

@@ -10,7 +10,7 @@ from tools.text import basic
 from tools.text.english.guard import is_english
 
 _DOTTED = regex.compile(r"(?<![\p{L}\p{N}.])(?:\p{L}\.){2,}(?:\p{L}(?![\p{L}\p{N}']))?")
-_NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
+_NUMBER = r"(?<![\d.,:/])\d+(?:,\d{3})*(?:\.\d+)?(?![\d.,:/])"
 _SCALE = r"(?: (?:thousand|million|billion|trillion)\b)?"
 _MONEY = regex.compile(rf"([$£€¥₹]) ({_NUMBER}{_SCALE})|({_NUMBER}{_SCALE}) ([$£€¥₹¢])")
 _NAMES = {
@@ -33,6 +33,7 @@ _WORDS = {
     "÷": "divided by",
     "±": "plus or minus",
 }
+_WORDS |= {sign: _PLURALS.get(name, f"{name}s") for sign, (name, _) in _NAMES.items()}
 _SIGNS = regex.compile(r"[%&@+=°×÷±$£€¥₹¢]")
 _DEGREES = regex.compile(r"° ([cf])\b")
 _SCALES = {"c": "celsius", "f": "fahrenheit"}

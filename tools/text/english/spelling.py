@@ -103,6 +103,12 @@ def spelling(text: str, lang: str | None = None) -> str:
     if not is_english(lang):
         return text
     words = text.split()
+    if "'s" in text:
+        return " ".join([_possessive(word) if word.endswith("'s") else TABLE.get(word, word) for word in words])
     if _KEYS.isdisjoint(words):
         return text
     return " ".join([TABLE.get(word, word) for word in words])
+
+
+def _possessive(word: str) -> str:
+    return TABLE.get(word[:-2], word[:-2]) + "'s"

@@ -48,5 +48,5 @@ RULES = (
     Rule("alef", only_for(ARABIC, alef), "alef with hamza, madda or wasla to bare alef"),
     Rule("hamza", only_for(ARABIC, hamza), "hamza on waw and yeh to the bare letter"),
     Rule("look-alikes", only_for(LANGS, look_alikes), "Persian and Urdu kaf, yeh, heh; tatweel removed"),
-    Rule("digits", only_for(LANGS, digits), "Eastern digits to 0-9"),
+    Rule("eastern digits", only_for(LANGS, digits), "Eastern digits to 0-9"),
 )

@@ -71,5 +71,5 @@ def digits(text: str) -> str:
 RULES = (
     Rule("joiners", only_for(LANGS, joiners), "chillu and khanda ta as letters; joiners removed"),
     Rule("nasals", only_for(LANGS, nasals), "nasal with virama before its own row as anusvara"),
-    Rule("digits", only_for(LANGS, digits), "Indic digits to 0-9"),
+    Rule("indic digits", only_for(LANGS, digits), "Indic digits to 0-9"),
 )

@@ -34,5 +34,5 @@ def digits(text: str) -> str:
 
 RULES = (
     Rule("letters", only_for(LANGS, letters), "sara am and sara ae typed in two signs"),
-    Rule("digits", only_for(LANGS, digits), "Thai and Lao digits to 0-9"),
+    Rule("thai digits", only_for(LANGS, digits), "Thai and Lao digits to 0-9"),
 )

@@ -1,0 +1,135 @@
+"""Rewards: values, order, what is refused at the start (F27, F43)."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tools.errors import UsageError
+from tools.reward import NAMES, make_reward, on_grid
+from tools.text import profile
+
+BASIC = profile("basic")
+CER = make_reward("cer", BASIC)
+
+
+def test_the_default_is_minus_cer_capped_at_two() -> None:
+    assert CER("Hello, world!", "hello world") == 0.0
+    assert CER("hello worlt", "hello world") == pytest.approx(-1 / 11)
+    assert CER("", "hello world") == -1.0
+    assert CER("thank you " * 20, "thank you") == -2.0
+    assert make_reward("wer", BASIC)("a x c", "a b c") == pytest.approx(-1 / 3)
+
+
+def test_zero_is_plain_zero() -> None:
+    assert math.copysign(1.0, CER("a", "a") or 0.0) == 1.0
+
+
+def test_silence_and_unscorable_references() -> None:
+    """Nothing said: silence is right, an invention is worst. Only punctuation said: no fair reward, so none."""
+    assert CER("", "") == 0.0
+    assert CER("thank you for watching", "") == -2.0
+    assert CER("anything", "...") is None
+    assert CER("...", "") == 0.0
+
+
+def test_f27_one_loop_does_not_drown_the_group() -> None:
+    wer = make_reward("wer", BASIC)
+    rewards = [wer(hyp, "thank you", None) for hyp in ("thank you", "thank", "", "thank you " * 20)]
+    assert rewards == [0.0, -0.5, -1.0, -2.0]
+
+
+def test_f43_labels() -> None:
+    label = make_reward("label_exact", BASIC)
+    assert [label(hyp, "yes") for hyp in ("", "yes", " Yes. ", "no", "yes and no", "not yes")] == [0, 1, 1, 0, 0, 0]
+    assert label("yes", "") is None
+
+
+def test_the_row_language_reaches_the_profile() -> None:
+    assert make_reward("cer", profile("english"))("36", "thirty six", "en") == 0.0
+    assert make_reward("cer", profile("english"))("36", "thirty six", "de") < 0.0
+    assert make_reward("wer", BASIC)("我们区", "我们去", "zh") == pytest.approx(-1 / 3)
+
+
+def test_blend() -> None:
+    blend = make_reward("blend", BASIC, weights={"cer": 3, "wer": 1})
+    assert blend.options["weights"] == {"cer": 0.75, "wer": 0.25}
+    c, w = CER("a x c", "a b c"), make_reward("wer", BASIC)("a x c", "a b c")
+    assert blend("a x c", "a b c") == pytest.approx(0.75 * c + 0.25 * w)
+
+
+def test_keyword() -> None:
+    reward = make_reward("keyword", BASIC, keywords=["ibuprofen", "400 mg"], keyword_weight=1.0)
+    ref = "take ibuprofen 400 mg"
+    assert reward(ref, ref) == 0.0
+    assert reward("take iboprofen 400 mg", ref) < reward("rake ibuprofen 400 mg", ref) < 0.0
+    assert reward("hello ibuprofen", "hello") < reward("hello friendships", "hello")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("cre", {}, "no reward 'cre': choose one of cer"),
+        ("cer", {"weights": {"cer": 1}}, "takes neither"),
+        ("wer", {"keywords": ["a"]}, "takes neither"),
+        ("blend", {"weights": {"cer": 0, "wer": 0}}, "sum to zero"),
+        ("blend", {"weights": {}}, None),
+        ("blend", {"weights": {"cer": -1, "wer": 2}}, "finite number from 0"),
+        ("blend", {"weights": {"cer": float("nan")}}, "finite number from 0"),
+        ("blend", {"weights": {"bleu": 1}}, "no part 'bleu'"),
+        ("keyword", {}, "needs a list of keywords"),
+        ("keyword", {"keywords": "ibuprofen"}, "needs a list of keywords"),
+        ("keyword", {"keywords": ["..."]}, "is empty under"),
+        ("keyword", {"keywords": ["a"], "keyword_weight": -1}, "keyword weight"),
+    ],
+)
+def test_mistakes_are_refused_at_the_start(name: str, options: dict, message: str | None) -> None:
+    if message is None:
+        assert make_reward(name, BASIC, **options).options["weights"] == {"cer": 0.5, "wer": 0.5}
+        return
+    with pytest.raises(UsageError, match=message):
+        make_reward(name, BASIC, **options)
+
+
+def test_digests_tell_rewards_apart() -> None:
+    made = [make_reward(name, BASIC, **({"keywords": ["a"]} if name == "keyword" else {})) for name in NAMES]
+    made += [make_reward("cer", profile("english")), make_reward("blend", BASIC, weights={"cer": 1.0})]
+    assert len({reward.digest for reward in made}) == len(made)
+    assert make_reward("cer", BASIC).digest == CER.digest
+
+
+def test_grid() -> None:
+    assert on_grid(-1 / 3) * 512 == round(-512 / 3)
+    assert on_grid(0.0) == 0.0
+
+
+word = st.sampled_from(["six", "crates", "office", "the", "न", "我", "x"])
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    ref=st.lists(word, min_size=1, max_size=8),
+    hyp=st.lists(word, max_size=30),
+    name=st.sampled_from(["cer", "wer", "blend"]),
+)
+def test_bounds(ref: list[str], hyp: list[str], name: str) -> None:
+    reward = make_reward(name, BASIC)
+    value = reward(" ".join(hyp), " ".join(ref))
+    assert value is not None and -2.0 <= value <= 0.0
+    assert (value == 0.0) == (hyp == ref)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(ref=st.lists(word, min_size=2, max_size=8), at=st.integers(0, 7), more=st.integers(1, 4))
+def test_more_of_the_same_errors_never_pays(ref: list[str], at: int, more: int) -> None:
+    """exact > one error > many errors, the many holding the one."""
+    at %= len(ref)
+    one = [*ref[:at], "zzz", *ref[at + 1 :]]
+    many = [*one, *["quagga"] * more]
+    for name in ("cer", "wer", "blend"):
+        reward = make_reward(name, BASIC)
+        exact, first, second = (reward(" ".join(h), " ".join(ref)) for h in (ref, one, many))
+        assert exact > first >= second and (first > second or first == -2.0)
