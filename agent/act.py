@@ -20,6 +20,7 @@ from agent.ledger.chain import Ledger
 from agent.ledger.pages import render_pages
 from agent.procedure import STOPS, Skill, State
 from agent.session import Session
+from agent.spending import Spending
 from tools.errors import BudgetError, RehearError
 
 BUDGET_QUESTION = {
@@ -48,6 +49,7 @@ class Context:
     emit: Callable[[Event], None]
     should_stop: Callable[[], bool] = lambda: False
     state: str = ""
+    spending: Spending | None = None
     scratch: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -116,8 +118,11 @@ class Context:
         self.session.commit_state(self.state)
 
     def check_stop(self) -> None:
+        """Raises Interrupted when the customer asked to stop, BudgetError when paid work outruns the budget."""
         if self.should_stop():
             raise Interrupted
+        if self.spending is not None:
+            self.spending.cover()
 
     def progress(self, what: str) -> Callable[[int, int], None]:
         """A callback (done, total) for long work; it is also where a stop is heard."""

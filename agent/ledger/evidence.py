@@ -207,6 +207,28 @@ class Evidence:
         return next((e for e in reversed(self.evals) if e.id == eval_id), None)
 
     @cached_property
+    def profile(self) -> Any:
+        """The normaliser of the contract as it is here; None where there is none or this one is another version."""
+        from tools.errors import RehearError
+        from tools.text import profile
+
+        if self.contract is None:
+            return None
+        try:
+            known = profile(str(self.contract["profile"]["name"]))
+        except RehearError:
+            return None
+        return known if known.to_json() == dict(self.contract["profile"]) else None
+
+    @cached_property
+    def report_code(self) -> str | None:
+        """The code that made the report, where that is not the code that audits; else None."""
+        from agent.machine import code
+
+        made = next((r.code for r in reversed(self.of("outcome")) if r.payload["effect"] == "report"), None)
+        return None if made == code() else str(made)
+
+    @cached_property
     def result(self) -> dict[str, Any] | None:
         """report/result.json, None before there is one."""
         value = self.json("report/result.json")

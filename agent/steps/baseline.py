@@ -9,6 +9,7 @@ from typing import Any
 from agent.act import Context
 from agent.contract import SELECTION_RULE, build_contract, contract_digest, references_digest, write_contract
 from agent.forecast import baseline_minutes
+from agent.spending import spending
 from agent.steps.common import (
     clips_of,
     contract,
@@ -17,7 +18,6 @@ from agent.steps.common import (
     rate,
     recogniser,
     seed_model,
-    spending,
     work_of,
 )
 from tools.rows import Clip

@@ -5,17 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent.act import Context, effect_key
-from agent.budget import Line
 from agent.disk import write_atomic
 from agent.forecast import Work
 from agent.ledger.rowfiles import write_digests
-from agent.meter import Meter, measured_before
 from agent.presets import choose_preset, mining_plan, work_sizes
 from tools.errors import CheckError
 from tools.rows import Clip
@@ -95,29 +91,6 @@ def profile_of(context: Context) -> Profile:
     from tools.text import profile
 
     return profile(str(context.session.brief.answer_to("profile")))
-
-
-@contextmanager
-def spending(context: Context, purpose: str, worst_cpu_minutes: float) -> Iterator[Meter]:
-    """Reserves the worst case, measures what the block really takes, settles on every way out.
-
-    A reservation that a killed attempt left open is settled first, with what its meter had written.
-    """
-    budget, path = context.session.budget, context.workdir / ".rehear" / "meter.json"
-
-    def usage(line: Line) -> tuple[float, str] | None:
-        spent = measured_before(path, line.reservation)
-        return None if spent is None else (budget.price(cpu_hours=spent / 3600), "process CPU time until the kill")
-
-    budget.settle_lost(usage)
-    reservation = f"{purpose}-{len(budget.lines()) + 1}"
-    budget.reserve(reservation, budget.price(cpu_hours=worst_cpu_minutes / 60), purpose, state=context.state)
-    with Meter(path, reservation) as meter:
-        try:
-            yield meter
-        finally:
-            spent = budget.price(cpu_hours=meter.seconds / 3600)
-            budget.settle(reservation, spent, "process CPU time", state=context.state)
 
 
 def evaluate_model(

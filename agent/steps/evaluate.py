@@ -10,6 +10,7 @@ from typing import Any
 from agent.act import Context, effect_key
 from agent.contract import contract_digest
 from agent.forecast import evaluate_minutes
+from agent.spending import spending
 from agent.steps.choose_run import RUN
 from agent.steps.common import (
     clips_of,
@@ -19,7 +20,6 @@ from agent.steps.common import (
     rate,
     recogniser,
     seed_model,
-    spending,
     work_of,
 )
 from tools.errors import CheckError

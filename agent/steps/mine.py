@@ -10,7 +10,8 @@ from agent.act import Context
 from agent.contract import contract_digest
 from agent.forecast import mine_minutes
 from agent.presets import MiningPlan, mining_plan
-from agent.steps.common import clips_of, contract, profile_of, recogniser, spending, work_of, write_text
+from agent.spending import spending
+from agent.steps.common import clips_of, contract, profile_of, recogniser, work_of, write_text
 from tools.errors import CheckError
 from tools.rows import Answer, Clip, Group
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agent.act import Context, Interrupted
 from agent.contract import contract_digest
 from agent.forecast import train_minutes
+from agent.spending import spending
 from agent.steps.choose_run import REGISTRATION, RUN
 from agent.steps.common import (
     clips_of,
@@ -19,14 +20,12 @@ from agent.steps.common import (
     rate,
     recogniser,
     seed_folder,
-    spending,
     work_of,
 )
 from tools.errors import BudgetError, CheckError
 from tools.rows import Clip
 
 if TYPE_CHECKING:
-    from agent.meter import Meter
     from tools.train.config import GspoConfig
     from tools.train.trainer import RunResult
 
@@ -42,21 +41,20 @@ def run(context: Context) -> str:
         return "trained"
     config, pool = registered(context)
     minutes = train_minutes(work_of(context, config))
-    with spending(context, "train", minutes) as meter:
-        _launch(context)
+    with spending(context, "train", minutes) as paid:
+        _launch(context, paid.reservation)
         try:
-            result = _train(context, config, pool, meter, minutes)
+            result = _train(context, config, pool)
         except Interrupted:
             _end(context, "interrupted", None)
             raise
         except training.Interrupted as stopped:
             _end(context, "interrupted" if context.should_stop() else "budget", None)
-            if context.should_stop():
-                raise Interrupted from stopped
-            raise BudgetError(
-                f"the run took its whole reservation of {minutes:.3g} CPU minutes by update {stopped.update} of "
-                f"{config.updates}: a larger budget goes on from there"
-            ) from stopped
+            context.check_stop()  # says which of the two it was
+            raise Interrupted from stopped
+        except BudgetError:
+            _end(context, "budget", None)
+            raise
         _end(context, result.reason, result)
     ending = f"the run ended after {result.updates} updates: {result.reason} {result.detail}".rstrip()
     context.notice(ending, "info" if result.reason == "finished" else "warn")
@@ -80,7 +78,7 @@ def registered(context: Context) -> tuple[GspoConfig, list[Clip]]:
     return make_config(body["config"], where=f"runs/{RUN}/{REGISTRATION}"), [by_id[i] for i in body["pool"]]
 
 
-def _launch(context: Context) -> None:
+def _launch(context: Context, reservation: str) -> None:
     """One `launch` record an attempt; an attempt that a kill ended is told as lost by the next one."""
     launches = [r for r in context.ledger.records("launch") if r.payload["run_id"] == RUN]
     ends = {r.payload["attempt"] for r in context.ledger.records("run_end") if r.payload["run_id"] == RUN}
@@ -96,7 +94,7 @@ def _launch(context: Context) -> None:
             "run_id": RUN,
             "attempt": len(launches) + 1,
             "from_update": _resumable(context),
-            "reservation": context.session.budget.open()[-1].reservation,
+            "reservation": reservation,
         },
     )
 
@@ -112,7 +110,7 @@ def _folder(context: Context) -> Path:
     return context.workdir / "runs" / RUN
 
 
-def _train(context: Context, config: GspoConfig, pool: list[Clip], meter: Meter, minutes: float) -> RunResult:
+def _train(context: Context, config: GspoConfig, pool: list[Clip]) -> RunResult:
     from tools.policy.whisper import WhisperPolicy
     from tools.reward import make_reward
     from tools.train.trainer import train
@@ -129,13 +127,18 @@ def _train(context: Context, config: GspoConfig, pool: list[Clip], meter: Meter,
         _folder(context),
         prompts=lambda clip: policy.prompt_ids(prompt, clip.lang, clip_id=clip.id),
         on_event=lambda event: _told(context, event, config),
-        should_stop=lambda: _stop(context, meter, minutes),
+        should_stop=lambda: _stop(context),
         evaluate=lambda update: _evaluate(context, update),
     )
 
 
-def _stop(context: Context, meter: Meter, minutes: float) -> bool:
-    return context.should_stop() or meter.seconds / 60 > minutes
+def _stop(context: Context) -> bool:
+    """Whether to stop between two updates: the customer asked, or the budget has no room for more."""
+    try:
+        context.check_stop()
+    except (Interrupted, BudgetError):
+        return True
+    return False
 
 
 def _told(context: Context, event: dict[str, Any], config: GspoConfig) -> None:

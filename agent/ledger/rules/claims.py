@@ -10,28 +10,35 @@ from agent.ledger.evidence import Evidence, Finding, NotChecked, Rule, Violation
 RESULT = "report/result.json"
 WHERE = ((RESULT, None),)
 FIGURES = ("seed", "candidate", "delta", "error_reduction", "blocks", "block_by", "verdict")
+OTHER = "the normaliser here is another version than the contract's: the comparison was not made again"
 TOLERANCE = 1e-6  # of an interval: two implementations of the same quantile
 
 
 def comparison(e: Evidence) -> dict[str, Any] | None:
-    """The paired comparison on the test again, from the two stored evaluations; None where there is no pair."""
+    """The paired comparison on the test again, from the two stored evaluations; None where there is no pair.
+
+    Ask `judged` first: without the contract's own normaliser there is nothing to compare by.
+    """
     if "comparison" not in e.cache:
         e.cache["comparison"] = _compare(e)
     return e.cache["comparison"]  # type: ignore[no-any-return]
 
 
+def judged(e: Evidence) -> bool:
+    """Whether the comparison can be made again: the contract's normaliser is the one here, or there is no pair."""
+    return e.profile is not None or _test_pair(e) is None
+
+
 def _compare(e: Evidence) -> dict[str, Any] | None:
-    from tools.text import profile
     from tools.verify import recompute_interval
 
     pair = _test_pair(e)
-    if pair is None or e.contract is None:
+    if pair is None or e.profile is None:
         return None
-    known = profile(e.contract["profile"]["name"])
     paths = [found.folder / "rows.jsonl" for found in pair]
     by = "speaker" if all(row.get("speaker") for row in pair[0].rows or []) else "recording"
     metric = "cer" if e.metric == "cer" else "unit"
-    out = recompute_interval(paths[0], paths[1], known, by=by, noise_floor=_noise(e), metric=metric)
+    out = recompute_interval(paths[0], paths[1], e.profile, by=by, noise_floor=_noise(e), metric=metric)
     return {**out, "seed": out["a"], "candidate": out["b"]}
 
 
@@ -63,7 +70,10 @@ def claims(e: Evidence) -> Iterator[Finding]:
             r.payload["model"]["run"] for r in cited if r is not None and r.payload["model"]["kind"] == "checkpoint"
         }
         yield from _registration(e, claim.seq, payload, runs)
-        yield from _value(e, claim.seq, payload, [r for r in cited if r is not None])
+        if judged(e):
+            yield from _value(e, claim.seq, payload, [r for r in cited if r is not None])
+        else:
+            yield NotChecked(f"claim {payload['id']}: {OTHER}")
 
 
 def _registration(e: Evidence, seq: int, payload: Any, runs: set[str]) -> Iterator[Finding]:
@@ -143,6 +153,9 @@ def compared(e: Evidence) -> Iterator[Finding]:
     """The report's comparison is what the stored rows give, drawn with the declared seed and number of resamples."""
     if e.result is None:
         return
+    if not judged(e):
+        yield NotChecked(OTHER)
+        return
     told, again = e.result.get("comparison"), comparison(e)
     if told is None and again is None:
         return
@@ -162,7 +175,7 @@ def ending(e: Evidence) -> Iterator[Finding]:
     if e.result is None:
         return
     learn, select = e.last("decision", what="learn"), e.last("decision", what="select")
-    again = comparison(e)
+    again = comparison(e) if judged(e) else e.result.get("comparison")
     if select is None:
         due = "no_contrast" if learn is not None and learn.payload["chosen"] is False else None
     elif select.payload["chosen"] == "seed":

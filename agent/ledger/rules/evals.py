@@ -149,7 +149,7 @@ def scores(e: Evidence) -> Iterator[Finding]:
     except RehearError as err:
         yield Violation(f"the profile {name!r} on record is not known: {err}")
         return
-    if e.contract and known.to_json() != dict(e.contract["profile"]):
+    if e.contract and e.profile is None:
         yield NotChecked(f"profile {name} here is another version than the contract's: scores were not recomputed")
         return
     for found in e.evals:

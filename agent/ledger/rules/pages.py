@@ -54,10 +54,18 @@ def rebuilt(e: Evidence) -> Iterator[Finding]:
     if not e.path("data/clips.jsonl").is_file():
         yield NotChecked(f"data/clips.jsonl is not here: {RESULT} was compared figure by figure, not made again")
         return
+    if e.profile is None:
+        yield NotChecked(f"the normaliser here is another version than the contract's: {RESULT} was not made again")
+        return
     from agent.ledger.replica import result_again
 
     again = result_again(e)
-    for where, told, due in _differences(e.result, again, ""):
+    found = list(_differences(e.result, again, ""))
+    if found and e.report_code is not None:
+        text = f"{RESULT} was made by {e.report_code[:20]}; this code would write {found[0][0]} otherwise"
+        yield NotChecked(text)
+        return
+    for where, told, due in found:
         yield Violation(f"{RESULT}: {where} is {_short(told)}, made again it is {_short(due)}", files=((RESULT, None),))
 
 
@@ -95,6 +103,11 @@ def report(e: Evidence) -> Iterator[Finding]:
         yield Violation(f"the report cannot be rendered: {err}", files=((RESULT, None),))
         return
     made = {n for r in e.of("outcome") for n in r.payload["result"].get("files") or {} if n.startswith("report/")}
+    if found.differing and e.report_code is not None:
+        yield NotChecked(
+            f"{', '.join(found.differing)}: rendered by {e.report_code[:20]}, another version of this code"
+        )
+        found.differing.clear()
     for name in found.differing:
         yield Violation(f"report/{name} is not what {RESULT} renders to", files=((f"report/{name}", None),))
     for name in found.missing:
