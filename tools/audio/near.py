@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 import soxr
 
-from tools.audio.fingerprint import FP_RATE, HOP_S, SPAN, fingerprint
+from tools.audio.fingerprint import FP_RATE, HOP_S, SPAN, Fingerprint, fingerprint
 from tools.audio.index import Candidate, FingerprintIndex
 from tools.audio.phase import Agreement, coherence_at, compare, compare_speed
 from tools.audio.read import Wave
@@ -70,10 +70,16 @@ class NearIndex:
     seconds: dict[int, float] = field(default_factory=dict)
     by_size: dict[int, list[int]] = field(default_factory=dict)
 
-    def add(self, key: int, wave8k: Wave) -> None:
-        self.index.add(key, fingerprint(wave8k, query=False))
-        self.seconds[key] = wave8k.size / FP_RATE
-        self.by_size.setdefault(wave8k.size, []).append(key)
+    def add(self, key: int, wave8k: Wave) -> Fingerprint:
+        """Store a clip; gives back the fingerprint that `add_print` takes another time."""
+        stored = fingerprint(wave8k, query=False)
+        self.add_print(key, stored, wave8k.size)
+        return stored
+
+    def add_print(self, key: int, stored: Fingerprint, samples: int) -> None:
+        self.index.add(key, stored)
+        self.seconds[key] = samples / FP_RATE
+        self.by_size.setdefault(samples, []).append(key)
 
     def matches(self, wave8k: Wave, skip: frozenset[int] = frozenset()) -> list[Match]:
         """Stored clips that share sound with this one, one match a clip, highest coherence first."""
@@ -100,7 +106,7 @@ class NearIndex:
         begin = min(max(0.0, middle - LOOK_S / 2), max(0.0, seconds - LOOK_S))
         ours = wave[round(begin * FP_RATE) : round((begin + LOOK_S) * FP_RATE)]
         theirs_at = place.start_s + place.speed * begin - 0.1
-        theirs = self._stored(place.key, theirs_at, theirs_at + place.speed * ours.size / FP_RATE + 0.2)
+        theirs = self.sound(place.key, theirs_at, theirs_at + place.speed * ours.size / FP_RATE + 0.2)
         if min(ours.size, theirs.size) < LEAST_SHARED_S * FP_RATE:
             return None
         agreed = self._agree(ours, theirs, place)
@@ -135,11 +141,12 @@ class NearIndex:
         ours = wave[round(start * FP_RATE) : round(stop * FP_RATE)]
         if speed != 1.0:
             ours = np.asarray(soxr.resample(ours, FP_RATE, FP_RATE * speed), dtype=np.float32)
-        theirs = self._stored(key, offset + speed * start, offset + speed * stop)
+        theirs = self.sound(key, offset + speed * start, offset + speed * stop)
         size = min(ours.size, theirs.size)
         return _same_seconds(ours[:size], theirs[:size]) if size else 0.0
 
-    def _stored(self, key: int, start_s: float, stop_s: float) -> Wave:
+    def sound(self, key: int, start_s: float, stop_s: float) -> Wave:
+        """Sound of a stored clip between two times, as far as the clip goes."""
         start_s, stop_s = max(0.0, start_s), min(self.seconds[key], stop_s)
         return self.stretch(key, start_s, stop_s) if stop_s > start_s else np.zeros(0, np.float32)
 
@@ -159,5 +166,6 @@ def calibrated_threshold(pairs: Iterable[tuple[Wave, Wave]]) -> tuple[float, flo
 
     The highest coherence plus 40 %, at least 0.35. Above 0.55 phase cannot tell this corpus apart (steady tones, say).
     """
-    highest = max((compare(a[: 4 * FP_RATE], b[: 4 * FP_RATE]).coherence for a, b in pairs), default=0.0)
+    heights = (compare(a, b).coherence for a, b in pairs if a.size and b.size)
+    highest = max(heights, default=0.0)
     return max(LEAST_THRESHOLD, MARGIN * highest), highest

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tools.data.cache import FactsCache
 from tools.data.hearing import Hearing, hear_all
 from tools.data.languages import language_code
 from tools.data.manifest import exists, iter_manifest
@@ -42,9 +43,9 @@ Progress = Callable[[str, int, int], None]
 def check_manifests(manifests: Mapping[str, Path | str], **options: Any) -> CheckReport:
     """Check manifests given by split name.
 
-    Options: task, languages, max_duration_s, max_quarantine, near, fold_labels (`rowchecks.Options`), and mapper,
-    progress. Raises UsageError for a manifest that is not there, CheckError for a split without rows or without
-    any reference.
+    Options: task, languages, max_duration_s, max_quarantine, near, fold_labels (`rowchecks.Options`); cache (a
+    path: what was heard is remembered there), progress(what, done, total), mapper (in place of `map`). Raises
+    UsageError for a manifest that is not there, CheckError for a split without rows or without any reference.
     """
     report = _check({split: Path(path) for split, path in manifests.items()}, options)
     fatal = next((f for f in report.findings if f.check in {"empty_split", "no_references"}), None)
@@ -112,7 +113,9 @@ def _run(items: Iterator[Item], given: Mapping[str, Any]) -> CheckReport:
     table.seal()
     rows_in = len(table) + len(quarantined)
     usable = _unique_ids(table, quarantined)
-    hearing = hear_all(table, usable, options, mapper, progress)
+    cache = given.get("cache")
+    cache = FactsCache(cache) if isinstance(cache, str | Path) else cache
+    hearing = hear_all(table, usable, options, mapper, progress, cache)
     quarantined += hearing.quarantined
     quarantined.sort(key=lambda q: (_order(table, q.manifest), q.row))
     kept = Kept(table, hearing.kept, hearing.stretch)
@@ -128,7 +131,7 @@ def _run(items: Iterator[Item], given: Mapping[str, Any]) -> CheckReport:
 
 def _options(given: Mapping[str, Any]) -> Options:
     known = {f.name for f in fields(Options)}
-    strange = set(given) - known - {"mapper", "progress"}
+    strange = set(given) - known - {"mapper", "progress", "cache"}
     if strange:
         raise TypeError(f"unknown option of the data check: {sorted(strange)[0]}")
     codes = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +10,9 @@ import numpy.typing as npt
 
 from tools.audio.facts import Facts
 from tools.audio.read import Wave
+from tools.data.cache import FactsCache, Print
 from tools.data.identity import OTHER, OWN, PAIRS, POOL_S, Digests, NearSearch, Pair, split_masks, stored_splits
+from tools.data.memory import Memory
 from tools.data.reading import Quarantined
 from tools.data.report import WARN, Finding, Place
 from tools.data.rowchecks import EMPTY_TEXT, Options, aside
@@ -85,7 +87,12 @@ class _State:
 
 
 def hear_all(
-    table: RowTable, rows: Ints, options: Options, mapper: Mapper, progress: Callable[[str, int, int], None]
+    table: RowTable,
+    rows: Ints,
+    options: Options,
+    mapper: Mapper,
+    progress: Callable[[str, int, int], None],
+    cache: FactsCache | None = None,
 ) -> Hearing:
     """Hear every distinct stretch that `rows` name and say what becomes of the rows."""
     firsts, group = stretches(table, rows)
@@ -93,33 +100,57 @@ def hear_all(
     search, note = _search(table, rows, firsts, options)
     masks = split_masks(table, rows, group)
     stored = np.array([bool(mask & _bits(table, _stored(table, rows))) for mask in masks], dtype=bool)
+    memory = Memory(cache, stored)
     done = 0
     for ask in (False, True):
-        for stretch, (facts, waves) in _heard(table, firsts, np.flatnonzero(stored != ask), mapper):
+        for stretch, facts, waves in _heard(state, memory, np.flatnonzero(stored != ask), ask, mapper):
             state.take(stretch, facts)
             done += 1
             progress("audio", done, len(firsts))
+            prints: list[Print] = []
             if search is not None and state.known[state.members(stretch)].any():
-                _near(state, search, stretch, waves, ask)
+                prints = _near(state, memory, search, stretch, waves, ask)
+            memory.keep(stretch, facts, prints)
         if search is not None and not ask:
             search.calibrate(_different(state, stored))
-            state.pairs += search.ask_stored()
+            memory.settle(search.index.threshold)
+            state.pairs += search.ask_stored(memory.answered)
+    state.pairs += memory.old_pairs()
+    memory.finish(state.pairs, search)
     table.columns["marks"][rows] |= pace_marks(table, rows)
     return _concluded(state, search, note)
 
 
 def _heard(
-    table: RowTable, firsts: Ints, which: Ints, mapper: Mapper
-) -> Iterator[tuple[int, tuple[Facts, list[tuple[int, Wave]]]]]:
-    heard = (item for _, item in hear(table, firsts[which], mapper))
-    return zip((int(s) for s in which), heard)
+    state: _State, memory: Memory, which: Ints, ask: bool, mapper: Mapper
+) -> Iterator[tuple[int, Facts, list[tuple[int, Wave]] | None]]:
+    """Facts of stretches, and their sound (None where it was not needed again): what is remembered first."""
+    first = {int(s): int(state.rows[state.members(int(s))[0]]) for s in which}
+    fresh = []
+    for stretch, row in first.items():
+        facts = memory.recall(stretch, state.table.clip(row), ask)
+        if facts is None:
+            fresh.append(stretch)
+        else:
+            yield stretch, facts, None
+    heard = hear(state.table, np.array([first[s] for s in fresh], dtype=np.int64), mapper)
+    for stretch, (_, (facts, waves)) in zip(fresh, heard):
+        yield stretch, facts, waves
 
 
-def _near(state: _State, search: NearSearch, stretch: int, waves: Sequence[tuple[int, Wave]], ask: bool) -> None:
+def _near(
+    state: _State, memory: Memory, search: NearSearch, stretch: int, waves: list[tuple[int, Wave]] | None, ask: bool
+) -> list[Print]:
+    """A stretch asks, or is stored; gives what is to be remembered of it."""
+    clip = state.table.clip(int(state.rows[state.members(stretch)[0]]))
     if ask:
-        state.pairs += search.ask(stretch, waves)
-    else:
-        search.add(stretch, state.table.clip(int(state.rows[state.members(stretch)[0]])), waves)
+        if waves is not None:
+            state.pairs += search.ask(stretch, waves)
+        return []
+    if waves is None:
+        search.add_prints(stretch, clip, memory.prints(stretch))
+        return []
+    return search.add(stretch, clip, waves)
 
 
 def _stored(table: RowTable, rows: Ints) -> set[str]:
@@ -145,7 +176,7 @@ def _search(table: RowTable, rows: Ints, firsts: Ints, options: Options) -> tupl
 
 
 def _different(state: _State, stored: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Pairs of stored stretches known to differ: other sentence, other digest, other speaker where both are known."""
+    """Pairs of stored stretches known to differ: other sentence, other digest, other file."""
     usable = [int(s) for s in np.flatnonzero(stored) if s in state.digest and state.usable[state.members(int(s))].any()]
     first = {s: state.rows[state.members(s)[0]] for s in usable}
     table, out = state.table, []
@@ -153,10 +184,10 @@ def _different(state: _State, stored: npt.NDArray[np.bool_]) -> list[tuple[int, 
     for _ in range(8 * PAIRS if len(usable) > 1 else 0):
         a, b = (usable[int(i)] for i in rng.choice(len(usable), 2, replace=False))
         one, two = first[a], first[b]
-        sentences, speakers = table["sentence"][[one, two]], table["speaker"][[one, two]]
+        sentences = table["sentence"][[one, two]]
         other_words = sentences[0] != sentences[1] and sentences.all()
         other_file = table["file"][one] != table["file"][two]
-        if other_words and other_file and state.digest[a] != state.digest[b] and speakers[0] != speakers[1]:
+        if other_words and other_file and state.digest[a] != state.digest[b]:
             out.append((a, b))
         if len(out) == PAIRS:
             break
@@ -174,7 +205,8 @@ def _concluded(state: _State, search: NearSearch | None, note: str) -> Hearing:
             f"phase does not tell this audio apart (differing pairs up to {search.highest:.2f}): near copies uncertain"
         )
         findings.append(Finding("identity_uncertain", WARN, text))
-    findings.append(identity_note(len(state.digest), search, note))
+    known = [int(state.rows[state.members(stretch)[0]]) for stretch in state.digest]
+    findings.append(identity_note(table.seconds[known], search, note))
     kept = Heard(table, state.rows[usable], state.group[usable], state.digest, identity)
     return Hearing(
         kept.rows,

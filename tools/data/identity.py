@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tools.audio.fingerprint import FP_RATE, narrow
-from tools.audio.near import MOST_THRESHOLD, THRESHOLD, Match, NearIndex, calibrated_threshold
+from tools.audio.identity import to_int16
+from tools.audio.near import LOOK_S, MOST_THRESHOLD, THRESHOLD, Match, NearIndex, calibrated_threshold
 from tools.audio.read import AudioError, Wave, read_clip
+from tools.data.cache import Print
 from tools.data.splits import role
 from tools.data.table import RowTable
 from tools.rows import Clip
@@ -62,6 +64,12 @@ class Pair:
     b: int
     match: Match
 
+    def facing(self, first: bool) -> Pair:
+        """The pair as it is, or seen from the other side."""
+        m = self.match
+        back = replace(m, offset_s=-m.offset_s / m.speed, speed=1 / m.speed)
+        return self if first else Pair(self.b, self.a, back)
+
 
 class SoundStore:
     """8 kHz sound of stored stretches: a little of it on disk as int16, the rest read from its file again."""
@@ -72,10 +80,11 @@ class SoundStore:
         self._clips: dict[int, Clip] = {}
         self._end = 0
 
-    def put(self, key: int, clip: Clip, wave8k: Wave) -> None:
+    def put(self, key: int, clip: Clip, wave8k: Wave | None = None) -> None:
+        """Take a stretch; without its sound the file is read when it is asked for."""
         self._clips[key] = clip
-        if self._end <= SPOOL_S * FP_RATE * 2:
-            data = np.clip(np.rint(wave8k * 32768), -32768, 32767).astype("<i2").tobytes()
+        if wave8k is not None and self._end <= SPOOL_S * FP_RATE * 2:
+            data = to_int16(wave8k).tobytes()
             self._file.seek(self._end)
             self._file.write(data)
             self._places[key] = (self._end, len(data))
@@ -92,12 +101,17 @@ class SoundStore:
         clip = self._clips[key]
         try:
             part = replace(clip, offset_s=clip.offset_s + first / FP_RATE, duration_s=max(last - first, 1) / FP_RATE)
-            return narrow(read_clip(part))
+            return _rounded(narrow(read_clip(part)))
         except AudioError:
             return np.zeros(0, np.float32)
 
     def whole(self, key: int, seconds: float) -> Wave:
         return self.stretch(key, 0.0, seconds)
+
+
+def _rounded(wave: Wave) -> Wave:
+    """As it would come back from the spool."""
+    return np.asarray(to_int16(wave) / np.float32(32768), dtype=np.float32)
 
 
 def stored_splits(splits: Sequence[str]) -> set[str]:
@@ -115,26 +129,34 @@ class NearSearch:
     """Stores stretches, then lets stretches ask. Keys are 64 * stretch + channel, so that each channel may be found."""
 
     store: SoundStore = field(default_factory=SoundStore)
-    short: int = 0
-    asked: int = 0
     highest: float = 0.0
     calibrated_on: int = 0
 
     def __post_init__(self) -> None:
         self.index = NearIndex(self.store.stretch)
 
-    def add(self, stretch: int, clip: Clip, waves: Sequence[tuple[int, Wave]]) -> None:
+    def add(self, stretch: int, clip: Clip, waves: Sequence[tuple[int, Wave]]) -> list[Print]:
+        """Store a stretch; gives its fingerprints."""
+        out = []
         for channel, wave in waves:
             if wave.size >= LEAST_S * FP_RATE:
                 key = 64 * stretch + channel
                 self.store.put(key, replace(clip, channel=channel if len(waves) > 1 else clip.channel), wave)
-                self.index.add(key, wave)
+                out.append(Print(channel, wave.size, self.index.add(key, wave)))
+        return out
+
+    def add_prints(self, stretch: int, clip: Clip, prints: Sequence[Print]) -> None:
+        """Store a stretch by fingerprints made before."""
+        for one in prints:
+            key = 64 * stretch + one.channel
+            self.store.put(key, replace(clip, channel=one.channel if len(prints) > 1 else clip.channel))
+            self.index.add_print(key, one.words, one.samples)
 
     def calibrate(self, different: Sequence[tuple[int, int]]) -> None:
         """Set the threshold from stored stretches known to differ."""
         keys = {key // 64: key for key in self.index.seconds}
         pairs = [(keys[a], keys[b]) for a, b in different if a in keys and b in keys]
-        waves = ((self.store.stretch(a, 0, 4), self.store.stretch(b, 0, 4)) for a, b in pairs)
+        waves = ((self.index.sound(a, 0, LOOK_S), self.index.sound(b, 0, LOOK_S)) for a, b in pairs)
         threshold, self.highest = calibrated_threshold(waves)
         self.calibrated_on = len(pairs)
         self.index.threshold = max(THRESHOLD, threshold)
@@ -151,11 +173,8 @@ class NearSearch:
             64 * stretch + channel for channel in range(64) if 64 * stretch + channel in self.index.seconds
         )
         for _, wave in waves:
-            if wave.size < LEAST_S * FP_RATE:
-                self.short += 1
-                continue
-            self.asked += 1
-            out += [Pair(stretch, match.key // 64, match) for match in self.index.matches(wave, skip)]
+            if wave.size >= LEAST_S * FP_RATE:
+                out += [Pair(stretch, match.key // 64, match) for match in self.index.matches(wave, skip)]
         return out
 
     def ask_stored(self, skip_stretches: frozenset[int] = frozenset()) -> list[Pair]:

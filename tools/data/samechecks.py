@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tools.audio.near import COVERED
-from tools.data.identity import NearSearch, Pair
+from tools.data.identity import LEAST_S, NearSearch, Pair
 from tools.data.report import BLOCK, INFO, WARN, Finding, Place
 from tools.data.setchecks import NAMED, count, ordered
 from tools.data.table import Ints, Refs, RowTable
@@ -124,7 +124,7 @@ def _between(table: RowTable, a: set[str], b: set[str]) -> list[tuple[str, str]]
 
 def _near_finding(heard: Heard, left: str, right: str, whole: bool, found: Sequence[Pair]) -> Finding:
     told = []
-    for pair in sorted(found, key=lambda p: -p.match.coherence)[:NAMED]:
+    for pair in sorted((_faced(heard, p, left) for p in found), key=lambda p: (-p.match.share, p.a, p.b))[:NAMED]:
         one, two = (heard.table.clip(int(heard.rows_of([s])[0])) for s in (pair.a, pair.b))
         match = pair.match
         speed = "" if abs(match.speed - 1) < 1e-3 else f", speed {match.speed:.3f}"
@@ -147,16 +147,23 @@ def _near_finding(heard: Heard, left: str, right: str, whole: bool, found: Seque
     return Finding("audio_similar", BLOCK, text, refs, (left, right))
 
 
-def identity_note(stretches: int, search: NearSearch | None, why_not: str) -> Finding:
-    """What the identity checks covered, always said."""
+def _faced(heard: Heard, pair: Pair, left: str) -> Pair:
+    """The pair told from the first split (or, inside one, from the earlier clip)."""
+    sides = [left in _splits_of(heard, stretch) for stretch in (pair.a, pair.b)]
+    return pair.facing(sides[0] if sides[0] != sides[1] else pair.a < pair.b)
+
+
+def identity_note(seconds: npt.NDArray[np.float64], search: NearSearch | None, why_not: str) -> Finding:
+    """What the identity checks covered, always said; `seconds` of the distinct stretches."""
+    short, stretches = int((seconds < LEAST_S).sum()), len(seconds)
     exact = f"exact identity: {stretches} distinct stretches by decoded samples"
     if search is None:
         return Finding("identity", INFO, f"{exact}; near copies not looked for ({why_not})")
-    short = f"; {search.short} clip(s) under 1.2 s compared exactly only" if search.short else ""
+    exactly = f"; {short} clip(s) under {LEAST_S} s compared exactly only" if short else ""
     pairs = f"highest of {search.calibrated_on} pairs known to differ: {search.highest:.2f}"
     text = (
-        f"{exact}; near copies of {search.asked} clips looked for among {len(search.index.seconds)}: {COVERED}; "
-        f"coherence threshold {search.index.threshold:.2f} ({pairs}){short}"
+        f"{exact}; near copies of {stretches - short} clips looked for among {len(search.index.seconds)}: {COVERED}; "
+        f"coherence threshold {search.index.threshold:.2f} ({pairs}){exactly}"
     )
     return Finding("identity", INFO, text)
 
