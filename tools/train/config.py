@@ -23,7 +23,10 @@ class GspoConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
     preset: str = Field("", description="Name of the preset these settings came from.")
-    method: Literal["gspo", "grpo"] = Field("gspo", description="One clipped ratio an answer (gspo) or a token (grpo).")
+    method: Literal["gspo", "grpo", "sft"] = Field(
+        "gspo",
+        description="One clipped ratio an answer (gspo) or a token (grpo), or cross-entropy on references (sft).",
+    )
     updates: int = Field(60, ge=1, description="Updates of the policy; each samples anew.")
     groups: int = Field(10, ge=1, description="Groups with contrast (clips) trained in an update.")
     answers: int = Field(8, ge=2, description="Answers sampled a clip.")

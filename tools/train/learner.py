@@ -65,6 +65,8 @@ class StepStats:
 
 def make_groups(retained: Retained, clips: dict[str, Clip], config: GspoConfig) -> list[TrainGroup]:
     """Advantages for the retained groups, one group a clip (F39); answers that do not count are left out by id."""
+    if config.method == "sft":
+        return [TrainGroup(clips[g.clip_id], g.answers, (0.0,), (0.0,), (1,)) for g in retained.groups]
     out = []
     for group in retained.groups:
         adv = advantages(group.rewards, config.estimator, std_floor=config.std_floor)
@@ -129,6 +131,7 @@ class Learner:
         import torch
 
         self.policy, self.config, self.encode, self.prompts = policy, config, encode, prompts
+        self.temperature = 1.0 if config.method == "sft" else config.temperature
         self.named = trained_surface(policy, config)
         self.start = {k: p.detach().clone() for k, p in self.named.items()}
         self.frozen = frozen_digest(policy, self.named)
@@ -180,6 +183,11 @@ class Learner:
             ids = batch[at : at + self.config.chunk_clips]
             chunk = [groups[i] for i in ids]
             new, mask = self._logprobs(chunk)
+            if self.config.method == "sft":
+                entropy = losses.cross_entropy(new, mask, total=total)
+                entropy.backward()
+                value += entropy.item()
+                continue
             sampled = pad([a.logprobs or () for g in chunk for a in g.answers], new)
             stats.gap = max(stats.gap, float(((new.detach() - sampled).abs() * mask).max())) if fresh else stats.gap
             old = new.detach() if fresh else torch.cat([_fit(olds[i], new) for i in ids]) if olds else sampled
@@ -242,7 +250,7 @@ class Learner:
         with cast:
             encoded = self.encode(clips)
             prompts = [self.prompts(c) for c in clips]
-            new, mask = self.policy.logprobs(encoded, prompts, [g.tokens for g in chunk], self.config.temperature)
+            new, mask = self.policy.logprobs(encoded, prompts, [g.tokens for g in chunk], self.temperature)
         lengths = [n for g in chunk for n in g.lengths]
         if mask.sum(1).tolist() != lengths:
             raise CheckError(
@@ -273,7 +281,7 @@ class Learner:
     def _anchor_logprobs(self, update: int, groups: Sequence[TrainGroup], stats: StepStats) -> dict[int, Tensor]:
         """Log-probs under the seed model where a penalty or a measurement is due; notes KL to it in `stats`."""
         c = self.config
-        if not c.kl_weight and not (c.kl_every and update % c.kl_every == 0):
+        if c.method == "sft" or (not c.kl_weight and not (c.kl_every and update % c.kl_every == 0)):
             return {}
         with self.at_start():
             refs = self.measure(groups)

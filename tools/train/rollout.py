@@ -146,6 +146,36 @@ class RolloutSource:
         return Group(clip.id, tuple(answers), kept), raw
 
 
+class ReferenceSource:
+    """For supervised training: the next N clips in the same order, each with its reference as the one answer.
+
+    A run of it takes as many optimiser steps on as many clips an update as a GSPO run of the same settings: the control
+    arm that says what the rewards added.
+    """
+
+    def __init__(
+        self,
+        pool: Sequence[Clip],
+        config: GspoConfig,
+        *,
+        targets: Callable[[Clip], tuple[int, ...]],
+        check: Callable[[], None],
+    ) -> None:
+        self.clips, self.config, self.targets, self.check = {c.id: c for c in pool}, config, targets, check
+        self.order = ClipOrder([c.id for c in pool], config.random_seed, config.groups)
+
+    def collect(self, update: int, position: Position) -> Rollout:
+        """The clips of update `update` from `position`; no rewards. `targets(clip)` ends in the stop token."""
+        self.check()
+        ids = list(islice(_until_repeat(self.order.following(position)), self.config.groups))
+        groups = tuple(Group(i, (self._reference(self.clips[i]),), (None,)) for i in ids)
+        kept = Retained(groups, tuple(ids), {}, self.config.groups)
+        return Rollout(kept, groups, {}, self.order.advance(position, len(ids)))
+
+    def _reference(self, clip: Clip) -> Answer:
+        return Answer(clip.id, clip.text or "", self.targets(clip), index=0)
+
+
 def _until_repeat(ids: Iterator[str]) -> Iterator[str]:
     """Ids up to the first that comes a second time: a small pool is not offered twice in one update."""
     seen: set[str] = set()

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.errors import CheckError
+from tools.errors import CheckError, UsageError
 from tools.rows import Clip
 from tools.train import checkpoint as disk
 from tools.train.config import GspoConfig
@@ -27,7 +27,7 @@ from tools.train.folder import check_pool, claim_folder, run_identity
 from tools.train.learner import Learner, NonFinite, StepStats, TrainGroup, frozen_digest, make_groups, tensors_digest
 from tools.train.metrics import Line, MetricsFile, final_view, read_metrics
 from tools.train.order import Position
-from tools.train.rollout import Encode, Prompts, Reward, Rollout, RolloutSource, Sampler
+from tools.train.rollout import Encode, Prompts, ReferenceSource, Reward, Rollout, RolloutSource, Sampler
 from tools.train.scalars import Scalars
 from tools.train.watch import (
     FEATURES_MATTER,
@@ -37,6 +37,7 @@ from tools.train.watch import (
     breach,
     correlation,
     diagnose,
+    reference_figures,
     rollout_figures,
     step_figures,
 )
@@ -67,6 +68,7 @@ def train(
     sample: Sampler | None = None,
     answer_seed: Callable[[int, str, int], int] | None = None,
     error: Error | None = None,
+    targets: Callable[[Clip], tuple[int, ...]] | None = None,
 ) -> RunResult:
     """Train `policy` (which must hold the seed model's weights) on `pool`, or go on where `run_dir` stands.
 
@@ -74,16 +76,22 @@ def train(
     prompt's ids. `reward(hyp, ref, lang)`, and `error` likewise where an error rate beside it is to be watched.
     `evaluate(update)` is called after each checkpoint with the policy at its weights, and again for the checkpoint a
     run is resumed from: it must find what it did already. `on_event` gets progress; `should_stop` is asked between
-    updates and between sampling chunks.
+    updates and between sampling chunks. For method "sft", `targets(clip)` gives the reference's tokens with the stop
+    token; nothing is sampled and the reward is not asked.
 
     Raises Interrupted when asked to stop; UsageError where `run_dir` is of another run or the pool is too small;
     CheckError where a check of the run fails (log-probs, mask, direction of the advantages, disk, frozen tensors).
     """
+    run = _Run(policy, pool, encode, reward, config, Path(run_dir), prompts, on_event, should_stop, evaluate, error)
+    if config.method == "sft":
+        if targets is None:
+            raise UsageError("supervised training needs targets=: a function from a clip to its reference's tokens")
+        run.source = ReferenceSource(pool, config, targets=targets, check=run.stop_if_asked)
+        return run.go()
     if sample is None or answer_seed is None:
         from tools.decode import local
 
         sample, answer_seed = sample or local.sample, answer_seed or local.answer_seed
-    run = _Run(policy, pool, encode, reward, config, Path(run_dir), prompts, on_event, should_stop, evaluate, error)
     run.source = RolloutSource(
         policy,
         pool,
@@ -102,7 +110,7 @@ def train(
 class _Run:
     """One call of `train`: the loop and its state. `update` is the last update that is complete."""
 
-    source: RolloutSource
+    source: RolloutSource | ReferenceSource
 
     def __init__(
         self,
@@ -192,7 +200,7 @@ class _Run:
     def _learn(self, update: int, groups: list[TrainGroup]) -> tuple[StepStats | None, float | None]:
         if not groups:
             return None, None
-        direction = assert_direction(groups, update)
+        direction = None if self.config.method == "sft" else assert_direction(groups, update)
         self._check_features(groups)
         stats = self.learner.update(update, groups)
         if stats.gap > self.config.logprob_gap_max:
@@ -232,10 +240,16 @@ class _Run:
             "attempt": self.metrics.attempt,
             "update": update,
             "lr": self.config.learning_rate(update),
-            **rollout_figures(rollout, self.clips, self.normalise),
+            **(
+                reference_figures(rollout, self.clips)
+                if self.config.method == "sft"
+                else rollout_figures(rollout, self.clips, self.normalise)
+            ),
             **step_figures(stats),
             "advantage_reward_correlation": None if direction is None else -direction,
-            "advantage_error_correlation": direction if self.error is None else correlation(groups, self.error),
+            "advantage_error_correlation": (
+                correlation(groups, self.error) if self.error is not None and direction is not None else direction
+            ),
             "epoch": rollout.after.epoch,
             "distinct_clips": len(seen),
             "repeats": sum(seen.values()) - len(seen),

@@ -68,20 +68,36 @@ def step_figures(stats: StepStats | None) -> Line:
         return {**dict.fromkeys(names), "kl_mean": None, "kl_max": None, "logprob_gap": None, "steps": 0}
     import torch
 
-    ratios = torch.cat(stats.ratios).double()
+    ratios = torch.cat(stats.ratios or [torch.zeros(0)]).double()
     return {
         "loss": fmean(stats.loss),
         "grad_norm": fmean(stats.grad_norm),
         "grad_norm_max": max(stats.grad_norm),
-        "ratio_mean": ratios.mean().item(),
-        "ratio_p99": torch.quantile(ratios, 0.99).item(),
-        "ratio_moved": stats.moved,
-        "clip_share": stats.clipped / max(1.0, stats.counted),
+        "ratio_mean": ratios.mean().item() if len(ratios) else None,
+        "ratio_p99": torch.quantile(ratios, 0.99).item() if len(ratios) else None,
+        "ratio_moved": stats.moved if len(ratios) else None,
+        "clip_share": stats.clipped / stats.counted if stats.counted else None,
         "kl_mean": stats.kl_mean,
         "kl_max": stats.kl_max,
-        "logprob_gap": stats.gap,
+        "logprob_gap": stats.gap if len(ratios) else None,
         "steps": len(stats.grad_norm),
     }
+
+
+SAMPLED = (
+    "contrast_share",
+    "distinct_answers",
+    "empty_share",
+    "truncated_share",
+    "stop_share",
+    "length_ratio",
+    "entropy",
+)
+
+
+def reference_figures(rollout: Rollout, clips: Mapping[str, Clip]) -> Line:
+    """The figures of `rollout_figures` for supervised training: None for those that only samples have."""
+    return {**rollout_figures(rollout, clips), **dict.fromkeys(SAMPLED)}
 
 
 def correlation(groups: Sequence[TrainGroup], error: Error | None = None) -> float | None:
@@ -125,9 +141,11 @@ def breach(config: GspoConfig, line: Line, first: Line) -> str:
             return f"{name} {line[name]:.4g} is above the limit of {limit:g}"
     shares = (("empty_share", config.empty_share_max), ("truncated_share", config.truncated_share_max))
     for name, limit in shares:
-        if limit is not None and line[name] > max(limit, first[name]):
+        if limit is not None and line[name] is not None and line[name] > max(limit, first[name]):
             return f"{name} {line[name]:.3g} is above the limit of {limit:g}"
     ratio, start = line["length_ratio"], first["length_ratio"]
+    if ratio is None:
+        return ""
     if ratio < min(config.length_ratio_min, start):
         return f"length_ratio {ratio:.3g} is below the limit of {config.length_ratio_min:g}"
     if ratio > max(config.length_ratio_max, start):
@@ -143,6 +161,17 @@ def diagnose(lines: Sequence[Line], config: GspoConfig) -> list[str]:
     last = list(lines[-5:])
     if not last:
         return ["no update was taken"]
+    out = _flat_causes(last, config) if config.method != "sft" else []
+    stepped = [row for row in last if row.get("steps")]
+    if stepped and max(row["grad_norm_max"] for row in stepped) == 0.0:
+        out.append("the gradient is exactly 0: the loss mask is empty or the log-probs do not depend on what trains")
+    if not out and len(lines) >= 10 and not _rises([row["reward"] for row in lines if row.get("reward") is not None]):
+        out.append("the reward does not rise: try a higher lr, more updates, or clips with more contrast")
+    return out
+
+
+def _flat_causes(last: Sequence[Line], config: GspoConfig) -> list[str]:
+    """Why samples carry no signal: copies, cut answers, equal rewards."""
     out = []
     mean = lambda key: fmean([row[key] for row in last if row.get(key) is not None] or [0.0])  # noqa: E731
     if mean("distinct_answers") < 1.05:
@@ -161,11 +190,6 @@ def diagnose(lines: Sequence[Line], config: GspoConfig) -> list[str]:
             f"(mean {mean('offered_reward'):.3g}); if they are right there is nothing left to learn from these clips, "
             "if they are wrong mine other clips or fine-tune on transcripts first"
         )
-    stepped = [row for row in last if row.get("steps")]
-    if stepped and max(row["grad_norm_max"] for row in stepped) == 0.0:
-        out.append("the gradient is exactly 0: the loss mask is empty or the log-probs do not depend on what trains")
-    if not out and len(lines) >= 10 and not _rises([row["reward"] for row in lines if row.get("reward") is not None]):
-        out.append("the reward does not rise: try a higher lr, more updates, or clips with more contrast")
     return out
 
 

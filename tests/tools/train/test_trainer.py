@@ -410,3 +410,31 @@ def test_config_is_written_once_and_names_the_run(tmp_path: Path) -> None:
     assert body["config"]["updates"] == 4
     assert body["exposure"]["answers"] == 4 * 4 * 6
     assert set(body["identity"]) == {"settings", "training pool", "seed model", "reward", "prompts"}
+
+
+def target(clip: Clip) -> tuple[int, ...]:
+    return (*(int(w[1:]) for w in (clip.text or "").split()), toy.STOP)
+
+
+def test_supervised_arm_takes_the_same_steps_on_the_same_number_of_clips(tmp_path: Path) -> None:
+    plain, _ = toy.run(tmp_path / "rl")
+    result, _ = toy.run(tmp_path / "sft", toy.config(method="sft"), targets=target)
+    rl, sft = (final_view(tmp_path / name / "metrics.jsonl") for name in ("rl", "sft"))
+    assert sum(r["steps"] for r in sft) == sum(r["steps"] for r in rl) == 24
+    assert sft[-1]["loss"] < sft[0]["loss"] / 2
+    assert result.reason == "finished"
+    assert not result.gspo_claimed
+    assert result.offered == 12 * 4
+    assert sft[0]["reward"] is sft[0]["ratio_mean"] is sft[0]["entropy"] is None
+    assert result.frozen_sha256 == plain.frozen_sha256
+    with pytest.raises(UsageError, match="targets="):
+        toy.run(tmp_path / "no", toy.config(method="sft"))
+
+
+def test_supervised_arm_resumes_to_the_bit(tmp_path: Path) -> None:
+    settings = toy.config(method="sft")
+    plain, _ = toy.run(tmp_path / "plain", settings, targets=target)
+    calls = iter(range(10**6))
+    with pytest.raises(Interrupted):
+        toy.run(tmp_path / "r", settings, targets=target, should_stop=lambda: next(calls) > 9)
+    assert toy.run(tmp_path / "r", settings, targets=target)[0].trained_sha256 == plain.trained_sha256
