@@ -9,6 +9,7 @@ from typing import Any
 
 from tools.errors import CheckError
 from tools.rows import ScoredRow
+from tools.score.changes import block_changes, clip_changes, histogram
 from tools.score.compare import compare_rows
 from tools.score.formats import (
     HYP_KEYS,
@@ -134,4 +135,6 @@ def compare_files(
         "profiles": [
             {"profile": one["profile"]["name"], **{key: one[key] for key in (*keys, "verdict")}} for one in (out, other)
         ],
+        "by_block": [change.to_json() for change in block_changes(a, b, chosen, by)],
+        "clip_changes": [{"errors": errors, "clips": n} for errors, n in histogram(clip_changes(a, b, chosen))],
     }

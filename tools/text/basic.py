@@ -43,8 +43,11 @@ _DROP = regex.compile(rf"(?V1)[[\p{{P}}\p{{S}}]--[{_KEPT}'·]]|(?<!\p{{L}})·|·
 _WORD_MID = regex.compile(r"(?<![\p{L}\p{M}])'|'(?!\p{L})")
 
 # The same for ASCII texts, by the faster tools that suffice there.
-_ASCII_DROP = re.compile(r"[!\"#()*\-;<>?\[\\\]^_`{|}~]|(?<![0-9])[.,:/]|[.,:/](?![0-9])|(?<![a-z])'|'(?![a-z])", re.I)
-_ASCII_SPOKEN = re.compile(r"([$%&@+=])")
+_ASCII_DROP = str.maketrans(dict.fromkeys('!"#()*-;<>?[\\]^_`{|}~', " "))
+_ASCII_DROP_ALL = _ASCII_DROP | str.maketrans(dict.fromkeys(".,:/", " "))
+_ASCII_DIGIT = re.compile("[0-9]")
+_ASCII_SEPARATOR = re.compile(r"(?<![0-9])[.,:/]|[.,:/](?![0-9])")
+_ASCII_EDGE = re.compile(r"(?<![a-zA-Z])'|'(?![a-zA-Z])")
 
 
 def base_lang(lang: str | None) -> str:
@@ -64,8 +67,8 @@ def lower(text: str, lang: str | None = None) -> str:
 def apostrophes(text: str, lang: str | None = None) -> str:
     """One apostrophe class; quotation marks go, glottal stops stay (see the module)."""
     if text.isascii():
-        if "'" not in text and "`" not in text:
-            return text
+        if "`" not in text and ("'" not in text or base_lang(lang) in QUOTE_LANGS):
+            return text  # `punctuation` drops what is not between two letters
     elif not _ANY.search(text):
         return text
     text = _DOUBLED.sub(lambda m: " " if _SIGN.match(m[0]) else EDGE, text)
@@ -106,8 +109,21 @@ def punctuation(text: str, lang: str | None = None) -> str:
     """Punctuation and unspoken symbols to spaces; signs that are spoken (% & @ + = and currencies) are words; `3.5`,
     `10:30` and `1,000` keep their inner sign."""
     if text.isascii():
-        return " ".join(_ASCII_SPOKEN.sub(r" \1 ", _ASCII_DROP.sub(" ", text)).split())
+        return _ascii_punctuation(text)
     text = _INNER.sub("", text)
     text = _SEPARATOR.sub(lambda m: _HELD[m[0]], text)
     text = _WORD_MID.sub(" ", _DROP.sub(" ", text))
     return tidy(_SPOKEN_GAP.sub(r" \1 ", text).translate(_RELEASE))
+
+
+def _ascii_punctuation(text: str) -> str:
+    if _ASCII_DIGIT.search(text):
+        text = _ASCII_SEPARATOR.sub(" ", text.translate(_ASCII_DROP))
+    else:
+        text = text.translate(_ASCII_DROP_ALL)
+    if "'" in text:
+        text = _ASCII_EDGE.sub(" ", text)
+    for sign in "$%&@+=":
+        if sign in text:
+            text = text.replace(sign, f" {sign} ")
+    return " ".join(text.split())

@@ -71,7 +71,7 @@ def contractions(text: str, lang: str | None = None) -> str:
         return text
     words = text.split()
     if "'" in text:
-        text = " ".join([_expand(word) for word in words])
+        text = " ".join([_expand(word) if "'" in word else WORDS.get(word, word) for word in words])
     elif not _KEYS.isdisjoint(words):
         text = " ".join([WORDS.get(word, word) for word in words])
     if "e mail" in text or "per cent" in text or "o k" in text:

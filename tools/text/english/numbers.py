@@ -10,6 +10,7 @@ too ("no one" is "no 1"); "second" is always "2nd" and never joins a ten ("thirt
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -37,7 +38,8 @@ _BIGTHS = {word + "th": value for word, value in _BIG.items()}
 _REPEAT = {"double": 2, "triple": 3}
 _OH = ("oh", "o")
 _TRIGGERS = frozenset([*UNITS, *TENS, *_BIG, *ORDINALS, *TENTHS, *DECADES, *_BIGTHS, *_REPEAT])
-_DIGIT = regex.compile(r"\d")
+_DIGIT = re.compile("[0-9]")
+_DIGITS = frozenset("0123456789")
 _GROUPED = regex.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 _PLAIN = regex.compile(r"\d+(?:\.\d+)?")
 _CLOCK = regex.compile(r"(\d{1,2}):(\d\d)")
@@ -66,11 +68,12 @@ def numbers(text: str, lang: str | None = None) -> str:
         words = text.split()
         if _TRIGGERS.isdisjoint(words) and not _DIGIT.search(text):
             return text
-        items, found = _items(words)
-        if found > 1:
+        items = _items(words)
+        near = _near(items)
+        if near:
             items = _combine(items)
         new = " ".join([item if isinstance(item, str) else item.text for item in items])
-        if new == text or found == 1:
+        if new == text or not near:
             return new
         text = new
     return text
@@ -79,19 +82,28 @@ def numbers(text: str, lang: str | None = None) -> str:
 # --- pass 1: words to numbers --------------------------------------------------------------------------------------
 
 
-def _items(words: list[str]) -> tuple[list[Token], int]:
-    """The tokens, and how many of them are numbers."""
+def _items(words: list[str]) -> list[Token]:
+    """The tokens: words as they are, numbers read."""
     out: list[Token] = []
-    found = i = 0
-    while i < len(words):
-        word = words[i]
-        if word in _TRIGGERS or word[0].isdigit() or (word == "a" and i + 1 < len(words) and words[i + 1] in _BIG):
-            i = _number(words, i, out)
-            found += 1
-        else:
-            out.append(word)
-            i += 1
-    return out, found
+    done = 0
+    for i in [i for i, word in enumerate(words) if word in _TRIGGERS or word[0] in _DIGITS]:
+        if i < done:
+            continue
+        start = i - 1 if i > done and words[i - 1] == "a" and words[i] in _BIG else i
+        out += words[done:start]
+        done = _number(words, start, out)
+    return out + words[done:]
+
+
+def _near(items: list[Token]) -> bool:
+    """True where two numbers stand side by side, or with an `oh` between: only then do neighbours matter."""
+    last = -9
+    for i, item in enumerate(items):
+        if isinstance(item, Item):
+            if i - last == 1 or (i - last == 2 and items[i - 1] in _OH):
+                return True
+            last = i
+    return False
 
 
 def _number(words: list[str], i: int, out: list[Token]) -> int:
@@ -111,7 +123,7 @@ def _number(words: list[str], i: int, out: list[Token]) -> int:
     if word in DECADES:
         out.append(Item(f"{DECADES[word]}s", DECADES[word], spoken=True))
         return i + 1
-    if word[0].isdigit():
+    if word[0] in _DIGITS:
         return _written(words, i, out)
     return _spoken(words, i, out)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 import regex
@@ -34,7 +35,7 @@ _WORDS = {
     "±": "plus or minus",
 }
 _WORDS |= {sign: _PLURALS.get(name, f"{name}s") for sign, (name, _) in _NAMES.items()}
-_SIGNS = regex.compile(r"[%&@+=°×÷±$£€¥₹¢]")
+_SIGNS = re.compile(r"[%&@+=°×÷±$£€¥₹¢]")
 _DEGREES = regex.compile(r"° ([cf])\b")
 _SCALES = {"c": "celsius", "f": "fahrenheit"}
 _LETTERS = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "ß": "ss", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ı": "i"})
