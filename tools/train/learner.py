@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -10,12 +9,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tools.errors import CheckError
-from tools.groups import Retained
-from tools.rows import Answer, Clip
 from tools.train import loss as losses
 from tools.train.config import GspoConfig
-from tools.train.estimator import advantages
+from tools.train.prepare import TrainGroup
 from tools.train.rollout import Encode, Prompts
+from tools.train.surface import frozen_digest, trained_surface
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,29 +21,6 @@ if TYPE_CHECKING:
 
 class NonFinite(Exception):
     """A loss, gradient or penalty that is not finite; raised before the optimiser step."""
-
-
-@dataclass(frozen=True)
-class TrainGroup:
-    """The different answers of one clip that train, with an advantage each.
-
-    `counts[i]` is how often answer i was sampled. Equal answers have equal tokens, reward and ratio, so one row
-    weighted by its count gives the same loss and gradient as the copies, for less work.
-    """
-
-    clip: Clip
-    answers: tuple[Answer, ...]
-    advantages: tuple[float, ...]
-    rewards: tuple[float, ...]
-    counts: tuple[int, ...]
-
-    @property
-    def tokens(self) -> list[tuple[int, ...]]:
-        return [a.tokens for a in self.answers]
-
-    @property
-    def lengths(self) -> list[int]:
-        return [len(a.tokens) for a in self.answers]
 
 
 @dataclass
@@ -61,67 +36,6 @@ class StepStats:
     gap: float = 0.0
     kl_mean: float | None = None
     kl_max: float | None = None
-
-
-def make_groups(retained: Retained, clips: dict[str, Clip], config: GspoConfig) -> list[TrainGroup]:
-    """Advantages for the retained groups, one group a clip (F39); answers that do not count are left out by id."""
-    if config.method == "sft":
-        return [TrainGroup(clips[g.clip_id], g.answers, (0.0,), (0.0,), (1,)) for g in retained.groups]
-    out = []
-    for group in retained.groups:
-        adv = advantages(group.rewards, config.estimator, std_floor=config.std_floor)
-        same: dict[tuple[int, ...], list[int]] = {}
-        for i, used in enumerate(adv.used):
-            if used:
-                same.setdefault(group.answers[i].tokens, []).append(i)
-        first = [rows[0] for rows in same.values()]
-        out.append(
-            TrainGroup(
-                clips[group.clip_id],
-                tuple(group.answers[i] for i in first),
-                tuple(adv.values[i] for i in first),
-                tuple(float(group.rewards[i] or 0.0) for i in first),
-                tuple(len(rows) for rows in same.values()),
-            )
-        )
-    assert len({g.clip.id for g in out}) == len(retained.groups), "as many groups as clips"
-    return out
-
-
-def trained_surface(policy: Any, config: GspoConfig) -> dict[str, Any]:
-    """The trainable parameters by name. Raises CheckError where counts asserted in the settings do not hold."""
-    surface = config.surface if isinstance(config.surface, str) else list(config.surface)
-    named = dict(policy.trainable(surface))
-    if config.freeze:
-        named = {k: p for k, p in named.items() if not any(part in k for part in config.freeze)}
-        named = dict(policy.trainable(sorted(named)))
-    tensors, scalars = len(named), sum(p.numel() for p in named.values())
-    for what, want, have in (
-        ("tensors", config.surface_tensors, tensors),
-        ("scalars", config.surface_scalars, scalars),
-    ):
-        if want is not None and want != have:
-            raise CheckError(f"the training surface has {have:,} {what} where the settings assert {want:,}")
-    return named
-
-
-def tensors_digest(named: dict[str, Any]) -> str:
-    """sha256 over names, shapes and bytes of tensors, in order of name."""
-    import torch
-
-    digest = hashlib.sha256()
-    for name in sorted(named):
-        array = named[name].detach().cpu().contiguous()
-        digest.update(f"{name} {array.dtype} {tuple(array.shape)}\n".encode())
-        digest.update(array.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
-def frozen_digest(policy: Any, trained: dict[str, Any]) -> str:
-    """sha256 over every tensor of the model that does not train (tied to a trained one counts as trained)."""
-    moving = {p.data_ptr() for p in trained.values()}
-    state = policy.model.state_dict()
-    return tensors_digest({k: t for k, t in state.items() if t.data_ptr() not in moving})
 
 
 class Learner:

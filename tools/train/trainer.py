@@ -24,11 +24,13 @@ from tools.train import checkpoint as disk
 from tools.train.config import GspoConfig
 from tools.train.folder import RunResult as RunResult
 from tools.train.folder import check_pool, claim_folder, run_identity
-from tools.train.learner import Learner, NonFinite, StepStats, TrainGroup, frozen_digest, make_groups, tensors_digest
+from tools.train.learner import Learner, NonFinite, StepStats
 from tools.train.metrics import Line, MetricsFile, final_view, read_metrics
-from tools.train.order import Position
+from tools.train.prepare import TrainGroup, make_groups
 from tools.train.rollout import Encode, Prompts, ReferenceSource, Reward, Rollout, RolloutSource, Sampler
+from tools.train.saving import Progress, Saver
 from tools.train.scalars import Scalars
+from tools.train.surface import frozen_digest, tensors_digest
 from tools.train.watch import (
     FEATURES_MATTER,
     Error,
@@ -108,7 +110,7 @@ def train(
 
 
 class _Run:
-    """One call of `train`: the loop and its state. `update` is the last update that is complete."""
+    """One call of `train`: the loop and its state."""
 
     source: RolloutSource | ReferenceSource
 
@@ -136,8 +138,8 @@ class _Run:
         claim_folder(run_dir, config, run_identity(policy, pool, reward, config, prompts))
         self.learner = Learner(policy, config, encode, prompts)
         self.metrics = MetricsFile(run_dir / "metrics.jsonl")
-        self.update, self.flat, self.position = 0, 0, Position()
-        self.presented: dict[str, int] = {}
+        self.saver = Saver(self.root, policy, self.learner, config)
+        self.progress = Progress()
         self.lines: list[Line] = []
         self.checked_features = False
         self.clock, self.cpu = time.perf_counter(), time.process_time()
@@ -148,7 +150,7 @@ class _Run:
         ended = self._resume()
         if ended is not None:
             return ended
-        self._check_disk()
+        self.saver.check_disk(self.update)
         self.scalars = Scalars(self.run_dir / "tensorboard", self.update)
         try:
             while self.update < self.config.updates:
@@ -162,6 +164,11 @@ class _Run:
         finally:
             self.scalars.close()
 
+    @property
+    def update(self) -> int:
+        """The last update that is complete."""
+        return self.progress.update
+
     def stop_if_asked(self) -> None:
         if self.should_stop is not None and self.should_stop():
             raise Interrupted(self.update, self.run_dir)
@@ -174,7 +181,7 @@ class _Run:
         """One update and what follows from it; returns (reason, detail) where the run ends here."""
         self.stop_if_asked()
         update, clock = self.update + 1, _Clock()
-        rollout = self.source.collect(update, self.position)
+        rollout = self.source.collect(update, self.progress.position)
         clock.mark("sample_s")
         groups = make_groups(rollout.retained, self.clips, self.config)
         try:
@@ -190,10 +197,10 @@ class _Run:
         broken = breach(self.config, line, self.lines[0])
         if broken:
             return "trust_region", f"update {update}: {broken}"
-        self._advance(update, rollout)
+        self.progress = self.progress.after(rollout.after, line["clips"])
         if update % self.config.checkpoint_every == 0 or update == self.config.updates:
             self._checkpoint()
-        if self.flat >= self.config.flat_updates:
+        if self.progress.flat >= self.config.flat_updates:
             return "no_contrast", "; ".join(diagnose(self.lines, self.config))
         return None
 
@@ -232,9 +239,7 @@ class _Run:
         direction: float | None,
         clock: _Clock,
     ) -> Line:
-        seen = dict(self.presented)
-        for g in groups:
-            seen[g.clip.id] = seen.get(g.clip.id, 0) + 1
+        seen = self.progress.after(rollout.after, [g.clip.id for g in groups]).presented
         return {
             "run": self.run_dir.name,
             "attempt": self.metrics.attempt,
@@ -256,35 +261,11 @@ class _Run:
             **clock.figures(),
         }
 
-    def _advance(self, update: int, rollout: Rollout) -> None:
-        self.update, self.position = update, rollout.after
-        for group in rollout.retained.groups:
-            self.presented[group.clip_id] = self.presented.get(group.clip_id, 0) + 1
-        self.flat = 0 if rollout.retained.groups else self.flat + 1
-
     # -- checkpoints and resume ---------------------------------------------------------------------------------
 
     def _checkpoint(self, candidate: bool = True) -> None:
-        import torch
-
         began = time.perf_counter()
-        state = {
-            "update": self.update,
-            "position": self.position.to_json(),
-            "presented": self.presented,
-            "flat": self.flat,
-            "threads": torch.get_num_threads(),
-        }
-        done = disk.write_checkpoint(
-            self.root,
-            self.update,
-            weights=self.learner.weights(),
-            optimiser={**self.learner.optimiser_state(), "rng:torch": torch.get_rng_state()},
-            state=state,
-            digest=self.policy.digest,
-            candidate=candidate,
-        )
-        disk.make_light(self.root, self.config.keep_resumable)
+        done = self.saver.save(self.progress, candidate)
         took = time.perf_counter() - began
         self.tell(event="checkpoint", update=self.update, digest=done.digest, folder=str(done.folder), seconds=took)
         if candidate:
@@ -296,7 +277,7 @@ class _Run:
 
     def _save_on_stop(self) -> None:
         """Keep the updates since the last checkpoint: one to go on from, not one to select."""
-        if self.update and self.update not in {c.update for c in disk.find_markers(self.root)}:
+        if self.update and not self.saver.has(self.update):
             self._checkpoint(candidate=False)
 
     def _resume(self) -> RunResult | None:
@@ -309,51 +290,24 @@ class _Run:
                 return again
         if not lines and not found.complete and not found.skipped:
             return None
-        disk.set_aside(self.root, list(found.skipped))
-        start = found.resumable
-        if start is not None:
-            self._restore(start)
-        self._drop_after(found)
+        self.progress, candidate = self.saver.resume(found)
         lost = sorted(row["update"] for row in final_view(self.metrics.path) if row["update"] > self.update)
         note = {"event": "resume", "attempt": self.metrics.attempt, "from_update": self.update, "lost": lost}
         self.metrics.append({**note, "skipped": dict(found.skipped), "run": self.run_dir.name})
         self.lines = final_view(self.metrics.path)
         self.tell(**note, skipped=dict(found.skipped))
-        if start is not None and start.candidate:
+        if candidate:
             self._evaluate(self.update)
         return None
-
-    def _drop_after(self, found: disk.Found) -> None:
-        """Complete checkpoints after the one resumed from are set aside; their updates are taken again."""
-        disk.set_aside(self.root, [c.folder.name for c in found.complete if c.update > self.update])
-
-    def _restore(self, start: disk.Checkpoint) -> None:
-        import torch
-
-        state, optimiser = disk.read_state(start), disk.read_optimiser(start)
-        torch.set_rng_state(optimiser.pop("rng:torch"))
-        self.learner.restore(disk.read_weights(start), optimiser)
-        if self.policy.digest != start.digest:
-            raise CheckError(f"checkpoint {start.folder} gives another model than the one it was written from")
-        self.update, self.position = state["update"], Position(**state["position"])
-        self.presented, self.flat = dict(state["presented"]), state["flat"]
-
-    def _check_disk(self) -> None:
-        """Room for what is to come: light checkpoints, and full ones for those kept resumable and one in writing."""
-        c = self.config
-        weights = sum(p.numel() * p.element_size() for p in self.learner.named.values())
-        left = -(-(c.updates - self.update) // c.checkpoint_every)
-        need = weights * left + 2 * weights * min(left, c.keep_resumable + 1) + 2**20
-        disk.check_free(self.run_dir, need, f"run {self.run_dir.name}")
 
     # -- the end ------------------------------------------------------------------------------------------------
 
     def _end(self, reason: str, detail: str) -> RunResult:
         """Bring the policy to the last good weights, check the frozen tensors, and write the end."""
         if reason in ("trust_region", "non_finite"):
-            last_good = self._roll_back()
+            last_good = self.saver.roll_back()
         else:
-            if self.update and self.update not in {c.update for c in disk.find_markers(self.root) if c.candidate}:
+            if self.update and not self.saver.has(self.update, candidate=True):
                 self._checkpoint()
             last_good = self.update
         if frozen_digest(self.policy, self.learner.named) != self.learner.frozen:
@@ -362,14 +316,6 @@ class _Run:
         self.metrics.append({"event": "end", **result.to_json()})
         self.tell(event="end", **result.to_json())
         return self._with_metrics(result)
-
-    def _roll_back(self) -> int:
-        good = [c for c in disk.find_checkpoints(self.root).complete if c.candidate]
-        if good:
-            self.learner.restore(disk.read_weights(good[-1]), None)
-            return good[-1].update
-        self.learner.to_start()
-        return 0
 
     def _result(self, reason: str, detail: str, last_good: int) -> RunResult:
         moved = any((row.get("ratio_moved") or 0) > 1e-6 for row in self.lines)
@@ -380,11 +326,7 @@ class _Run:
             detail=detail,
             updates=len(self.lines),
             last_good=last_good,
-            checkpoints=[
-                {"update": c.update, "digest": c.digest, "folder": str(c.folder.relative_to(self.run_dir))}
-                for c in disk.find_markers(self.root)
-                if c.candidate
-            ],
+            checkpoints=self.saver.candidates(self.run_dir),
             method=self.config.method,
             ratio_moved=moved,
             gspo_claimed=self.config.method == "gspo" and moved,

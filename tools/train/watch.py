@@ -13,7 +13,8 @@ from tools.groups import scored
 from tools.groups.stats import distinct
 from tools.rows import Clip
 from tools.train.config import GspoConfig
-from tools.train.learner import StepStats, TrainGroup
+from tools.train.learner import StepStats
+from tools.train.prepare import TrainGroup
 from tools.train.rollout import Rollout
 
 Line = dict[str, Any]

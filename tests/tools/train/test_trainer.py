@@ -12,9 +12,10 @@ from tools.errors import CheckError, UsageError
 from tools.rows import Answer, Clip
 from tools.train.checkpoint import find_checkpoints, load_trained
 from tools.train.config import make_config
-from tools.train.learner import Learner, StepStats, TrainGroup
+from tools.train.learner import Learner, StepStats
 from tools.train.metrics import final_view, read_metrics
 from tools.train.order import ClipOrder, Position
+from tools.train.prepare import TrainGroup
 from tools.train.trainer import Interrupted
 from tools.train.watch import diagnose
 

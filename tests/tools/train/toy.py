@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from tools.policy.vocabulary import Vocabulary
 from tools.rows import Clip
 from tools.train.config import GspoConfig, make_config
-from tools.train.learner import tensors_digest
+from tools.train.surface import tensors_digest
 from tools.train.trainer import RunResult, train
 
 WORDS = 12
