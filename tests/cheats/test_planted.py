@@ -229,6 +229,12 @@ def the_candidate_is_scored_with_another_normaliser(f: Forger) -> None:
 
 
 @cheat("contract-scorer")
+def the_contract_names_a_normaliser_that_nobody_has(f: Forger) -> None:
+    f.freeze(lambda c: c["profile"].update(digest="4" * 64))
+    f.save()
+
+
+@cheat("contract-scorer")
 def the_candidate_is_scored_with_another_scorer(f: Forger) -> None:
     name = "evals/selected-test/scores.json"
     f.edit_json(name, lambda s: s["scorer"].update(version="0"))

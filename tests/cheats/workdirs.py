@@ -119,7 +119,7 @@ class Maker:
                 here = state.next[result["outcome"]]
         return {**result, "state": "end"}
 
-    def _train(self, context: Context, config: Any, pool: list[Any], meter: Any, minutes: float) -> Any:
+    def _train(self, context: Context, config: Any, pool: list[Any], *_: Any) -> Any:
         """What the trainer leaves behind: config.json, metrics.jsonl, whole checkpoints; each one evaluated."""
         from tools.train import trainer
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from agent.contract import CONTRACT, explain
 from agent.ledger.chain import Record, digest
 from agent.ledger.evidence import EvalFiles, Evidence, Finding, NotChecked, Rule, Violation, near
+from agent.machine import code
 
 AFTER = ("register", "launch", "run_end", "test_open")
 DECIDES = ("torch", "transformers", "tokenizers", "numpy", "soundfile", "soxr")  # versions that decide a figure
@@ -150,6 +151,8 @@ def scorer(e: Evidence) -> Iterator[Finding]:
     if e.contract is None or e.frozen is None:
         return
     profile, scoring = e.contract["profile"], e.contract["scoring"]
+    if e.profile is None and e.frozen.code == code():
+        yield Violation(f"the contract's normaliser {profile['name']} is none that its code has", (e.frozen.seq,))
     for found in e.evals:
         scores = e.json(f"evals/{found.id}/scores.json")
         if not isinstance(scores, dict):
