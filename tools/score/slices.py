@@ -12,7 +12,7 @@ from tools.rows import ScoredRow
 from tools.score.align import count, wrong_positions
 from tools.score.diagnose import main_script, script_of
 from tools.score.transcripts import TranscriptScore, score_by
-from tools.text.english.numbers import DECADES, ORDINALS, SCALES, TENS, TENTHS, UNITS
+from tools.text.english.cardinals import DECADES, ORDINALS, SCALES, TENS, TENTHS, UNITS
 from tools.text.profile import Profile
 
 DURATION_EDGES_S = (2.0, 5.0, 10.0, 20.0, 30.0)
