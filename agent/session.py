@@ -6,49 +6,25 @@ The same brief resumes; a changed one is refused unless the change answers an op
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import yaml
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from agent import machine
 from agent.brief import Brief
 from agent.budget import Budget
-from agent.disk import write_atomic, writing
+from agent.disk import write_atomic
 from agent.findings import look
 from agent.history import History
 from agent.ledger.chain import Ledger
 from agent.ledger.pages import render_pages
+from agent.place import ignore_file, locked, prepare
 from agent.questions import Question
 from tools.errors import UsageError
-
-FOLDERS = (".rehear", "data", "rollouts", "runs", "evals", "report")
-FILES = ("brief.yaml", "ledger.jsonl", "contract.json", "plan.md", "progress.md", ".gitignore")
-IGNORED = """# Big or private files: their digests are in the ledger.
-.rehear/
-*.wav
-*.flac
-*.mp3
-*.ogg
-*.opus
-*.sph
-*.safetensors
-*.pt
-*.bin
-*.npy
-*.tmp
-runs/*/checkpoints/
-runs/*/export/
-"""
-TEXTS = """rollouts/*.jsonl
-evals/*/rows.jsonl
-data/*.jsonl
-!data/membership.jsonl
-"""
 
 
 class Session:
@@ -77,11 +53,11 @@ class Session:
         Raises UsageError (in use, foreign, unwritable, another brief) or CheckError (a broken ledger).
         """
         workdir = Path(workdir).absolute()
-        _prepare(workdir)
-        lock = _locked(workdir)
+        prepare(workdir)
+        lock = locked(workdir)
         try:
             history = History(workdir)
-            history.init(IGNORED + ("" if brief.keep_text else TEXTS))
+            history.init(ignore_file(bool(brief.keep_text)))
             ledger = Ledger.open(workdir, skill=skill_digest or skill or None, code=machine.code())
             self = cls(workdir, lock, history, ledger, brief)
             self._take(brief, answers or {})
@@ -268,39 +244,3 @@ def _question_of(key: str) -> str:
 
 def _start_anew(workdir: Path) -> str:
     return f"put it back, or start a new work directory (--workdir) beside {workdir.name}"
-
-
-def _prepare(workdir: Path) -> None:
-    """The folders of a work directory, or a clear refusal."""
-    if workdir.exists() and not workdir.is_dir():
-        raise UsageError(f"{workdir} is a file: a work directory is needed there, choose another --workdir")
-    ours = (workdir / ".rehear").is_dir() or (workdir / "ledger.jsonl").is_file()
-    if workdir.is_dir() and not ours:
-        foreign = sorted(p.name for p in workdir.iterdir())
-        if foreign:
-            raise UsageError(
-                f"{workdir} holds other files ({foreign[0]}): choose an empty folder for the work directory"
-            )
-    for name in FILES:
-        if (workdir / name).exists() and not (workdir / name).is_file():
-            raise UsageError(f"{workdir / name} is in the way: it should be a file, move it aside")
-    for name in FOLDERS:
-        folder = workdir / name
-        if folder.exists() and not folder.is_dir():
-            raise UsageError(f"{folder} is in the way: it should be a folder, move it aside")
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-
-
-def _locked(workdir: Path) -> FileLock:
-    lock = FileLock(workdir / ".rehear" / "lock", timeout=0)
-    owner = workdir / ".rehear" / "owner"
-    with writing(workdir / ".rehear" / "lock"):
-        try:
-            lock.acquire()
-        except Timeout as err:
-            who = owner.read_text(encoding="utf-8").strip() if owner.is_file() else "unknown"
-            raise UsageError(f"{workdir} is in use by another process (pid {who}): wait for it, or stop it") from err
-    with writing(owner):
-        owner.write_text(f"{os.getpid()}\n", encoding="utf-8")
-    return lock
