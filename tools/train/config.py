@@ -33,8 +33,12 @@ class GspoConfig(BaseModel):
     offer_factor: int = Field(2, ge=1, description="At most this many times `groups` clips are sampled in an update.")
     temperature: float = Field(0.8, gt=0, le=2, description="Sampling temperature; the ratio uses the same one.")
     answer_limit: int = Field(64, ge=1, description="Most tokens of an answer, stop token included.")
-    truncated: Literal["drop", "keep"] = Field(
-        "drop", description="Answers cut at the limit: left out of their group by id, or kept as they are."
+    truncated: Literal["fair", "drop", "keep"] = Field(
+        "fair",
+        description=(
+            "Answers cut at the limit: kept where already longer than their reference, so that the limit is not to blame, "
+            "else left out of their group by id (fair); all left out (drop); all kept (keep)."
+        ),
     )
     estimator: Literal["skill", "nemo_rl", "group_mean"] = Field("skill", description="How advantages are computed.")
     std_floor: float = Field(0.01, ge=0, description="Reward std below which a group's advantages are not amplified.")

@@ -21,6 +21,17 @@ if TYPE_CHECKING:
 Encode = Callable[[Sequence[Clip]], "Tensor"]
 Prompts = Callable[[Clip], tuple[int, ...]]
 Reward = Callable[..., "float | None"]
+Normalise = Callable[[str, "str | None"], str]
+
+
+def normaliser(reward: Any) -> Normalise:
+    """How a reward reads a text before it compares; the text itself where it brings no profile."""
+    profile = getattr(reward, "profile", None)
+    return _as_written if profile is None else profile.normalise
+
+
+def _as_written(text: str, lang: str | None) -> str:
+    return text
 
 
 class Sampler(Protocol):
@@ -79,6 +90,7 @@ class RolloutSource:
         self.clips = {c.id: c for c in pool}
         self.prompts, self.sample, self.answer_seed = prompts, sample, answer_seed
         self.check, self.progress = check, progress
+        self.normalise = normaliser(reward)
         self.order = ClipOrder([c.id for c in pool], config.random_seed, config.groups * config.offer_factor)
 
     def collect(self, update: int, position: Position) -> Rollout:
@@ -141,9 +153,19 @@ class RolloutSource:
             ids = sorted({a.clip_id for a in answers})
             raise CheckError(f"clip {clip.id}: {n} answers were asked for, {len(answers)} came, of clips {ids}")
         raw = tuple(_finite(self.reward(a.text, clip.text or "", clip.lang)) for a in answers)
-        cut = self.config.truncated == "drop"
-        kept = tuple(None if cut and a.finish == "length" else r for a, r in zip(answers, raw))
+        kept = tuple(r if self._counts(clip, a) else None for a, r in zip(answers, raw))
         return Group(clip.id, tuple(answers), kept), raw
+
+    def _counts(self, clip: Clip, answer: Answer) -> bool:
+        """Whether an answer trains. One cut at the limit may have been on its way to being right: its reward then says
+        more about the limit than about the answer. Once it is longer than its reference it cannot be right any more, and
+        leaving it out would teach that running on costs nothing."""
+        if answer.finish != "length" or self.config.truncated == "keep":
+            return True
+        if self.config.truncated == "drop":
+            return False
+        said, due = (len("".join(self.normalise(t, clip.lang).split())) for t in (answer.text, clip.text or ""))
+        return said > due
 
 
 class ReferenceSource:

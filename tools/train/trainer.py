@@ -27,14 +27,13 @@ from tools.train.folder import check_pool, claim_folder, run_identity
 from tools.train.learner import Learner, NonFinite, StepStats
 from tools.train.metrics import Line, MetricsFile, final_view, read_metrics
 from tools.train.prepare import TrainGroup, make_groups
-from tools.train.rollout import Encode, Prompts, ReferenceSource, Reward, Rollout, RolloutSource, Sampler
+from tools.train.rollout import Encode, Prompts, ReferenceSource, Reward, Rollout, RolloutSource, Sampler, normaliser
 from tools.train.saving import Progress, Saver
 from tools.train.scalars import Scalars
 from tools.train.surface import frozen_digest, tensors_digest
 from tools.train.watch import (
     FEATURES_MATTER,
     Error,
-    as_written,
     assert_direction,
     breach,
     correlation,
@@ -132,8 +131,7 @@ class _Run:
         self.policy, self.pool, self.config, self.run_dir = policy, pool, config, run_dir
         self.on_event, self.should_stop, self.evaluate, self.error = on_event, should_stop, evaluate, error
         self.clips = {c.id: c for c in pool}
-        profile = getattr(reward, "profile", None)
-        self.normalise = as_written if profile is None else profile.normalise
+        self.normalise = normaliser(reward)
         self.root = run_dir / "checkpoints"
         claim_folder(run_dir, config, run_identity(policy, pool, reward, config, prompts))
         self.learner = Learner(policy, config, encode, prompts)

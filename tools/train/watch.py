@@ -15,20 +15,15 @@ from tools.rows import Clip
 from tools.train.config import GspoConfig
 from tools.train.learner import StepStats
 from tools.train.prepare import TrainGroup
-from tools.train.rollout import Rollout
+from tools.train.rollout import Normalise, Rollout, normaliser
 
 Line = dict[str, Any]
 Error = Callable[..., float]
-Normalise = Callable[[str, "str | None"], str]
+AS_WRITTEN = normaliser(None)
 FEATURES_MATTER = 1e-6  # log-probs that move less than this under other audio did not hear it
 
 
-def as_written(text: str, lang: str | None) -> str:
-    """The text itself, where a reward brings no normaliser."""
-    return text
-
-
-def rollout_figures(rollout: Rollout, clips: Mapping[str, Clip], normalise: Normalise = as_written) -> Line:
+def rollout_figures(rollout: Rollout, clips: Mapping[str, Clip], normalise: Normalise = AS_WRITTEN) -> Line:
     """Figures of the sampling half. `offered_reward`: all answers sampled; `reward`: those of retained groups.
 
     `length_ratio` is characters said over characters due, both as the reward reads them: "4" for "four" is no shortening.

@@ -16,6 +16,7 @@ from tools.train.learner import Learner, StepStats
 from tools.train.metrics import final_view, read_metrics
 from tools.train.order import ClipOrder, Position
 from tools.train.prepare import TrainGroup
+from tools.train.rollout import RolloutSource
 from tools.train.trainer import Interrupted
 from tools.train.watch import diagnose
 
@@ -172,9 +173,9 @@ def test_refills_are_counted_and_the_first_n_are_those_of_full_sampling(tmp_path
 
 def test_stop_keeps_everything_and_goes_on_to_the_same_weights(tmp_path: Path) -> None:
     plain, _ = toy.run(tmp_path / "plain")
-    calls = iter(range(10**6))
-    with pytest.raises(Interrupted, match="stopped after update"):
-        toy.run(tmp_path / "r", should_stop=lambda: next(calls) >= 13)
+    seen: list[dict] = []
+    with pytest.raises(Interrupted, match="stopped after update 6"):
+        toy.run(tmp_path / "r", on_event=seen.append, should_stop=lambda: any(e.get("update") == 7 for e in seen))
     stopped = find_checkpoints(tmp_path / "r" / "checkpoints").complete[-1]
     assert not stopped.candidate
     events: list[dict] = []
@@ -285,8 +286,39 @@ def test_unscorable_answers_never_reach_the_learner(tmp_path: Path) -> None:
     assert all(p.isfinite().all() for p in policy.model.parameters())
 
 
+@pytest.mark.parametrize(
+    ("rule", "finish", "said", "counts"),
+    [
+        ("fair", "stop", "w1", True),
+        ("fair", "length", "w1 w5", False),  # cut on its way: the limit may be to blame (F32)
+        ("fair", "length", "w1 w5 w1", False),  # all there but the stop
+        ("fair", "length", "w1 w5 w1 w1 w1 w1 w1", True),  # a loop: it cannot be right any more
+        ("drop", "length", "w1 w5 w1 w1 w1 w1 w1", False),
+        ("keep", "length", "w1", True),
+    ],
+)
+def test_rule_for_answers_cut_at_the_limit(rule: str, finish: str, said: str, counts: bool) -> None:
+    clip = toy.pool()[1]
+    source = RolloutSource(
+        None,
+        [clip],
+        encode=None,  # type: ignore[arg-type]
+        reward=toy.reward,
+        config=toy.config(truncated=rule, answers=2),
+        prompts=prompt,
+        sample=None,  # type: ignore[arg-type]
+        answer_seed=None,  # type: ignore[arg-type]
+        check=lambda: None,
+        progress=lambda a, b: None,
+    )
+    answers = [Answer(clip.id, said, (1,), finish), Answer(clip.id, "w1", (1,), index=1)]
+    group, raw = source._score(clip, answers)
+    assert (group.rewards[0] is not None) is counts
+    assert raw[0] is not None
+
+
 def test_cut_answers_are_left_out_by_rule(tmp_path: Path) -> None:
-    toy.run(tmp_path / "drop", toy.config(updates=2, answer_limit=2))
+    toy.run(tmp_path / "drop", toy.config(updates=2, answer_limit=2, truncated="drop"))
     row = final_view(tmp_path / "drop" / "metrics.jsonl")[0]
     assert row["truncated_share"] > 0
     assert row["truncated_share"] + row["stop_share"] == pytest.approx(1)
