@@ -147,22 +147,13 @@ def _progress(records: Sequence[Record]) -> list[str]:
         *_evaluations(records),
         "## Decisions",
         "",
-        *_table(
-            ("record", "what", "chosen", "because"),
-            [(r.seq, r.payload["what"], r.payload["chosen"], r.payload["because"]) for r in _of(records, "decision")],
-        ),
+        *_decisions(records),
         "## Runs",
         "",
         *_runs(records),
         "## Claims",
         "",
-        *_table(
-            ("record", "claim", "value", "evaluations"),
-            [
-                (r.seq, r.payload["text"], r.payload["value"], ", ".join(r.payload["evals"]))
-                for r in _of(records, "claim")
-            ],
-        ),
+        *_claims(records),
         "## Budget",
         "",
         *_budget(records),
@@ -193,6 +184,18 @@ def _evaluations(records: Sequence[Record]) -> list[str]:
         rows.append((r.seq, p["eval_id"], p["split"], who, p["rows"], scores["wer"], scores["cer"], *counts))
     head = ("record", "evaluation", "split", "model", "rows", "WER", "CER", "ins", "del", "sub", "reference units")
     return _table(head, rows)
+
+
+def _decisions(records: Sequence[Record]) -> list[str]:
+    keys = ("what", "chosen", "because")
+    return _table(("record", *keys), [(r.seq, *(r.payload[k] for k in keys)) for r in _of(records, "decision")])
+
+
+def _claims(records: Sequence[Record]) -> list[str]:
+    rows = [
+        (r.seq, r.payload["text"], r.payload["value"], ", ".join(r.payload["evals"])) for r in _of(records, "claim")
+    ]
+    return _table(("record", "claim", "value", "evaluations"), rows)
 
 
 def _runs(records: Sequence[Record]) -> list[str]:
