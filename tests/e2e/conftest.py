@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-ROWS = {"train": 12, "dev": 6, "test": 12, "retention": 4}
+ROWS = {"train": 8, "dev": 3, "test": 10, "retention": 2}
 PRESET = {
     "updates": 4,
     "groups": 2,

@@ -89,7 +89,7 @@ def test_one_changed_byte_of_one_stored_hypothesis_is_found_and_named(finished, 
     assert any(f["path"] == "evals/seed-test/rows.jsonl" and f["line"] == 3 for f in files), found["violations"]
 
 
-@pytest.mark.parametrize("records", [11, 29, 48])
+@pytest.mark.parametrize("records", [11, 48])
 def test_killed_and_run_again_it_comes_to_the_same_end(finished, small_brief, tmp_path, records):
     workdir = warmed(tmp_path / "killed", finished)
     process = subprocess.Popen(
