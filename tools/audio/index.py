@@ -1,7 +1,7 @@
 """Finding a clip among many, or inside an hour: an index of fingerprint words, votes by place, then bits compared.
 
-`add` what is to be found (the evaluation splits: they are small), `find` with each clip of the rest. Memory is 17
-bytes a frame (1.9 MB an hour). A candidate is a place to look at; `tools.audio.near` decides.
+`add` what is to be found (the evaluation splits: they are small), `find` with each clip of the rest. Memory is 9
+bytes a frame (1 MB an hour) and 8 MB. A candidate is a place to look at; `tools.audio.near` decides.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MIN_VOTES = 3
 MAX_BIT_ERRORS = 0.34  # share of bits that may differ at a place: copies stay under 0.22, other speech is near a half
 MAX_PLACES = 64  # places whose bits are compared, for every 8 s of the asking clip
 BUSY = 2_000  # a word said more often than this in the index says nothing
-AROUND = 62  # frames each side of the votes whose bits are compared: two seconds
+AROUND = 24  # frames each side of the votes whose bits are compared: 0.8 s, so that a shared second is enough
 LEAST_FRAMES = 4
 SHIFTS = np.arange(-2, 3)
 
@@ -89,8 +89,8 @@ class _Sealed:
     sure: npt.NDArray[np.bool_]
     starts: Ints  # first frame of each clip on the line, and the end
     keys: Ints
-    sorted_words: Words
-    sorted_at: npt.NDArray[np.int32]
+    places: npt.NDArray[np.int32]  # frames in the order of their words
+    first: npt.NDArray[np.int64]  # by word: where its frames begin in `places` (and end: the next word's)
 
     def find(self, asking: Fingerprint, skip: frozenset[int]) -> list[Candidate]:
         frame, speed, at = self._hits(asking)
@@ -106,12 +106,12 @@ class _Sealed:
         """Every stored frame with a word the asking clip has: asking frame, speed, stored frame."""
         spoken = np.flatnonzero(asking.sure)
         asked = asking.words[:, :, spoken].ravel()
-        low = np.searchsorted(self.sorted_words, asked, side="left")
-        many = np.searchsorted(self.sorted_words, asked, side="right") - low
+        low = self.first[asked]
+        many = self.first[asked + 1] - low
         many[many > BUSY] = 0
         which = np.repeat(np.arange(asked.size), many)
         inside = np.arange(which.size) - np.repeat(np.cumsum(many) - many, many)
-        at = self.sorted_at[low[which] + inside].astype(np.int64)
+        at = self.places[low[which] + inside].astype(np.int64)
         return spoken[which % max(spoken.size, 1)], which // max(spoken.size * asking.words.shape[1], 1), at
 
     def _judged(self, asking: Fingerprint, votes: _Votes) -> list[Candidate]:
@@ -164,7 +164,8 @@ def _seal(words: list[Words], sure: list[npt.NDArray[np.bool_]], keys: list[int]
     starts = np.concatenate([[0], np.cumsum([len(w) for w in words])])
     at = np.flatnonzero(spoken).astype(np.int32)
     order = np.argsort(line[at], kind="stable")
-    return _Sealed(line, spoken, starts, np.asarray(keys), line[at][order], at[order])
+    first = np.concatenate([[0], np.cumsum(np.bincount(line[at], minlength=1 << (BANDS - 1)))])
+    return _Sealed(line, spoken, starts, np.asarray(keys), at[order], first)
 
 
 def _count_votes(clip: Ints, speed: Ints, place: npt.NDArray[np.float64], frame: Ints, asking_frames: int) -> _Votes:
@@ -180,16 +181,15 @@ def _count_votes(clip: Ints, speed: Ints, place: npt.NDArray[np.float64], frame:
     order = np.argsort(group, kind="stable")
     begin = np.searchsorted(group[order], cells[top] - 1, side="left")
     end = np.searchsorted(group[order], cells[top], side="right")
-    spans = [order[b:e] for b, e in zip(begin, end)]
-    head = order[begin] if len(top) else np.zeros(0, np.int64)
-    return _Votes(
-        clip[head],
-        speed[head],
-        np.array([np.median(place[span]) for span in spans]),
-        counts[top],
-        np.array([frame[span].min() for span in spans], dtype=np.int64),
-        np.array([frame[span].max() for span in spans], dtype=np.int64),
-    )
+    if not len(top):
+        none = np.zeros(0, np.int64)
+        return _Votes(none, none, none.astype(np.float64), none, none, none)
+    spans = np.stack([begin, np.minimum(end, len(order) - 1)], axis=1).ravel()  # reduceat: every other span is a vote's
+    first, last = np.minimum.reduceat(frame[order], spans)[::2], np.maximum.reduceat(frame[order], spans)[::2]
+    total = np.concatenate([[0.0], np.cumsum(place[order])])
+    head = order[begin]
+    mean = (total[end] - total[begin]) / (end - begin)
+    return _Votes(clip[head], speed[head], mean, counts[top], first, last)
 
 
 def _apart(votes: _Votes, place: npt.NDArray[np.float64], good: list[int]) -> list[int]:

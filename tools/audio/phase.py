@@ -21,6 +21,8 @@ from tools.audio.read import Wave
 
 LOW_HZ, HIGH_HZ = 200.0, 3_800.0
 SCALE_LOW_HZ, SCALE_HIGH_HZ = 200.0, 1_800.0
+REST = FP_RATE // 20  # samples: the lag is known to this after the first look
+ALIGNED = FP_RATE // 500  # 2 ms
 SCALE_PEAK = 0.4  # the same sound at another speed gives 0.9; the sentence spoken again at most 0.3
 
 
@@ -37,33 +39,32 @@ class Agreement:
     speed: float = 1.0
 
 
-def compare(a: Wave, b: Wave) -> Agreement:
-    """Agreement of two stretches at 8 kHz and one speed: find the lag, then measure on the part both have."""
-    _, lag = _peak(a, b)
+def compare(a: Wave, b: Wave, reach_s: float | None = None) -> Agreement:
+    """Agreement of two stretches at 8 kHz and one speed: find the lag, then measure on the part both have.
+
+    With `reach_s` the lag is known to lie within that many seconds (either way), which is quicker.
+    """
+    lag = _peak(a, b, None if reach_s is None else max(1, round(reach_s * FP_RATE)))[1]
     left, right = _shared(a, b, lag)
     if min(left.size, right.size) < FP_RATE // 10:
         return Agreement(0.0, 0.0, lag / FP_RATE)
-    height, rest = _peak(_tapered(left), _tapered(right))
+    height, rest = _peak(_tapered(left), _tapered(right), REST)
     return Agreement(height, min(left.size, right.size) / FP_RATE, (lag + rest) / FP_RATE)
 
 
-def compare_speed(a: Wave, b: Wave, near: float) -> Agreement:
-    """As `compare`, with a change of speed near the ratio `near` undone first; coherence 0 where no ratio stands
-    out.
-    """
+def compare_speed(a: Wave, b: Wave, near: float, reach_s: float | None = None) -> Agreement:
+    """As `compare`, with a change of speed near the ratio `near` undone first; coherence 0 where none stands out."""
     ratio, peak = speed_ratio(a, b, near)
     if peak < SCALE_PEAK:
         return Agreement(0.0, 0.0, 0.0, ratio)
     slowed = np.asarray(soxr.resample(a, FP_RATE, FP_RATE * ratio), dtype=np.float32)
-    found = compare(slowed, b)
+    found = compare(slowed, b, reach_s)
     return Agreement(found.coherence, found.shared_s, found.lag_s, ratio)
 
 
-def coherence_at(a: Wave, b: Wave, slack_s: float = 0.002) -> float:
-    """Coherence of two stretches of one length that are aligned already, within `slack_s`."""
-    peaks, scale = _phase_correlation(_tapered(a), _tapered(b))
-    slack = max(1, int(slack_s * FP_RATE))
-    return float(max(peaks[: slack + 1].max(), peaks[-slack:].max())) * scale
+def coherence_at(a: Wave, b: Wave) -> float:
+    """Coherence of two stretches of one length that are aligned already, within 2 ms."""
+    return _peak(_tapered(a), _tapered(b), ALIGNED)[0]
 
 
 def speed_ratio(a: Wave, b: Wave, near: float = 1.0, reach: float = 0.03) -> tuple[float, float]:
@@ -105,18 +106,12 @@ def _vertex(scores: Wave, at: int) -> float:
     return 0.0 if bend == 0 else 0.5 * (low - high) / bend
 
 
-def _peak(a: Wave, b: Wave) -> tuple[float, int]:
-    """Height 0..1 and lag (samples; a[t] lies on b[t - lag]) of the highest phase peak."""
-    peaks, scale = _phase_correlation(a, b)
-    at = int(peaks.argmax())
-    return float(peaks[at]) * scale, at if at < a.size else at - len(peaks)
+def _peak(a: Wave, b: Wave, reach: int | None = None) -> tuple[float, int]:
+    """Height 0..1 and lag (samples; a[t] lies on b[t - lag]) of the highest phase peak.
 
-
-def _phase_correlation(a: Wave, b: Wave) -> tuple[Wave, float]:
-    """|correlation| by lag with all frequencies of 200-3,800 Hz at equal weight, and the factor that makes its
-    maximum 1.
+    Every lag is looked at, or those within `reach` samples; the transform is then no longer than it must be.
     """
-    n = scipy.fft.next_fast_len(a.size + b.size, real=True)
+    n = scipy.fft.next_fast_len(a.size + b.size if reach is None else max(a.size, b.size) + reach, real=True)
     cross = scipy.fft.rfft(a, n) * scipy.fft.rfft(b, n).conj()
     low, high = int(LOW_HZ * n / FP_RATE), int(HIGH_HZ * n / FP_RATE)
     inside = cross[low:high]
@@ -124,7 +119,14 @@ def _phase_correlation(a: Wave, b: Wave) -> tuple[Wave, float]:
     cross[:low] = 0
     cross[high:] = 0
     cross[low:high] = np.where(size > 1e-12 * float(size.max(initial=0.0)), inside / np.maximum(size, 1e-30), 0)
-    return np.abs(scipy.fft.irfft(cross, n)), n / 2 / max(high - low, 1)
+    peaks = np.abs(scipy.fft.irfft(cross, n))
+    scale = n / 2 / max(high - low, 1)  # makes the height 1 where every frequency agrees
+    if reach is None or 2 * reach >= n:
+        at = int(peaks.argmax())
+        return float(peaks[at]) * scale, at if at < a.size else at - n
+    near = np.concatenate([peaks[-reach:], peaks[: reach + 1]])
+    at = int(near.argmax())
+    return float(near[at]) * scale, at - reach
 
 
 def _shared(a: Wave, b: Wave, lag: int) -> tuple[Wave, Wave]:
