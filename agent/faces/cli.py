@@ -218,14 +218,13 @@ def main(argv: list[str] | None = None) -> None:
 
 def _report(error: Exception, json_mode: bool) -> int:
     """Says what went wrong on stderr, and in json mode in one document on stdout; returns the exit code."""
-    import click
-
     from agent.document import error_document
 
-    if isinstance(error, click.exceptions.Exit):
+    if isinstance(error, typer.Exit):
         return error.exit_code
-    if isinstance(error, click.ClickException):
-        error = UsageError(error.format_message())
+    says = getattr(error, "format_message", None)  # the parser's own errors, whichever click typer brings
+    if callable(says):
+        error = UsageError(str(says()))
     document = error_document(error)
     if json_mode:
         _print_json(document)
