@@ -13,6 +13,8 @@ from __future__ import annotations
 from tools.text.english.cardinals import DIGIT, OH, TRIGGERS, Item, Token, read_numbers
 from tools.text.english.guard import is_english
 
+_BETWEEN = (*OH, "point")
+
 
 def numbers(text: str, lang: str | None = None) -> str:
     """See the module; expects the basic rules' output. Applied until nothing changes, so that it is idempotent."""
@@ -34,13 +36,17 @@ def numbers(text: str, lang: str | None = None) -> str:
 
 
 def _near(items: list[Token]) -> bool:
-    """True where two numbers stand side by side, or with an `oh` between: only then do neighbours matter."""
-    last = -9
-    for i, item in enumerate(items):
+    """True where a number has a number, an `oh` or a `point` behind it: only then do neighbours matter."""
+    number = False
+    for item in items:
         if isinstance(item, Item):
-            if i - last == 1 or (i - last == 2 and items[i - 1] in OH):
+            if number:
                 return True
-            last = i
+            number = True
+        elif number:
+            if item in _BETWEEN:
+                return True
+            number = False
     return False
 
 
