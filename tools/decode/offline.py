@@ -20,6 +20,13 @@ from tools.errors import CheckError
 from tools.rows import Clip
 
 TIMEOUT_S = 600
+NEEDED = (
+    ("config.json",),
+    ("generation_config.json",),
+    ("model.safetensors", "model.safetensors.index.json"),
+    ("tokenizer.json", "vocab.json"),
+    ("preprocessor_config.json", "processor_config.json"),
+)
 CHILD = """
 import json, sys
 import numpy as np, torch
@@ -47,6 +54,10 @@ def offline_check(
 ) -> list[str]:
     """Greedy text of each clip through plain transformers. Raises CheckError where the folder cannot be loaded or decoded."""
     import torch
+
+    for needed in NEEDED:
+        if not any((folder / name).is_file() for name in needed):
+            raise CheckError(f"the export {folder} cannot be used by plain transformers: it has no {needed[0]}")
 
     from tools.audio.read import read_clip
 

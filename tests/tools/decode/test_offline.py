@@ -38,10 +38,19 @@ def test_an_export_of_changed_weights_gives_the_same_text_in_a_fresh_process_wit
     assert all(torch.equal(exported[n], t) for n, t in before.items() if "encoder." in n and "encoder_attn" not in n)
 
 
-def test_a_folder_without_its_tokenizer_is_not_an_export(seed_folder, shared_speech, tmp_path):
+@pytest.mark.parametrize("gone", ["tokenizer.json", "generation_config.json", "preprocessor_config.json", "config.json"])
+def test_a_folder_that_lacks_a_file_is_not_an_export(seed_folder, tmp_path, gone):
     shutil.copytree(seed_folder, tmp_path / "half")
-    for name in ("tokenizer.json", "vocab.json", "merges.txt", "tokenizer_config.json"):
+    for name in (gone, *(["vocab.json"] if gone == "tokenizer.json" else [])):
         (tmp_path / "half" / name).unlink(missing_ok=True)
+    with pytest.raises(CheckError, match=f"cannot be used by plain transformers: it has no {gone}"):
+        offline_check(tmp_path / "half", [], "", 20)
+
+
+def test_weights_that_cannot_be_read_are_not_an_export(seed_folder, shared_speech, tmp_path):
+    shutil.copytree(seed_folder, tmp_path / "half")
+    weights = tmp_path / "half" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
     clips = read_manifest(shared_speech / "read/languages/transcripts.jsonl").rows[:1]
-    with pytest.raises(CheckError, match="cannot be used by plain transformers"):
+    with pytest.raises(CheckError, match="cannot be used by plain transformers without a network"):
         offline_check(tmp_path / "half", clips, "", 20)
