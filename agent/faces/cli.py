@@ -86,9 +86,11 @@ def score(
     json_: Json = False,
 ) -> None:
     """Score hypotheses against references, keyed by id."""
+    from tools.score.changes import score_table
     from tools.score.files import score_files
 
-    _show(score_files(hyp, ref, profile, lang), json_)
+    document = score_files(hyp, ref, profile, lang)
+    _print_json(document) if json_ else print(score_table(document))
 
 
 @app.command()
@@ -102,9 +104,11 @@ def compare(
     json_: Json = False,
 ) -> None:
     """Compare two systems on the same rows, paired, with an interval by blocks."""
+    from tools.score.changes import compare_table
     from tools.score.files import compare_files
 
-    _show(compare_files(hyp_a, hyp_b, ref, by=by, profile=profile, lang=lang), json_)
+    document = compare_files(hyp_a, hyp_b, ref, by=by, profile=profile, lang=lang)
+    _print_json(document) if json_ else print(compare_table(document))
 
 
 @app.command()

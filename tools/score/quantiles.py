@@ -1,8 +1,9 @@
-"""The few distribution functions that the intervals need, without scipy: normal and Student t."""
+"""The few distribution functions that the intervals need, without scipy: normal, Student t, Poisson."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -62,4 +63,30 @@ def t_quantile(p: float, freedom: float) -> float:
             high = middle
         if high - low < 1e-12:
             break
+    return (low + high) / 2.0
+
+
+def poisson_limits(count: int, level: float = 0.95) -> tuple[float, float]:
+    """Exact (Garwood) limits of the mean behind a count of errors: for a nearly perfect system, whose percentage would
+    say nothing. By bisection on the Poisson distribution function."""
+    tail = (1.0 - level) / 2.0
+    low = 0.0 if count == 0 else _where(lambda mean: 1.0 - poisson_cdf(count - 1, mean), tail, count + 1.0)
+    return low, _where(lambda mean: 1.0 - poisson_cdf(count, mean), 1.0 - tail, 4.0 * count + 20.0)
+
+
+def poisson_cdf(count: int, mean: float) -> float:
+    """P(N <= count) for a Poisson mean."""
+    if mean <= 0.0:
+        return 1.0
+    terms = [n * math.log(mean) - mean - math.lgamma(n + 1.0) for n in range(count + 1)]
+    top = max(terms)
+    return min(1.0, math.exp(top) * sum(math.exp(t - top) for t in terms))
+
+
+def _where(rising: Callable[[float], float], value: float, high: float) -> float:
+    """The x in 0..high at which a rising function takes `value`."""
+    low = 0.0
+    for _ in range(100):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if rising(middle) < value else (low, middle)
     return (low + high) / 2.0

@@ -8,7 +8,7 @@ from scipy import stats
 
 from tools.score.coverage import WORLDS, cover
 from tools.score.intervals import bca, effective_blocks, percentile, widened, widened_tail, without_each
-from tools.score.quantiles import t_cdf, t_quantile
+from tools.score.quantiles import poisson_limits, t_cdf, t_quantile
 from tools.score.resample import draws, quantile, resampled_sums, uniform32
 
 
@@ -17,6 +17,13 @@ from tools.score.resample import draws, quantile, resampled_sums, uniform32
 def test_student_t_is_scipys(freedom: float, p: float) -> None:
     assert t_quantile(p, freedom) == pytest.approx(stats.t.ppf(p, freedom), abs=1e-9, rel=1e-9)
     assert t_cdf(1.3, freedom) == pytest.approx(stats.t.cdf(1.3, freedom), abs=1e-12)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 17, 60])
+def test_poisson_limits_are_the_exact_ones(count: int) -> None:
+    low, high = poisson_limits(count)
+    assert low == pytest.approx(stats.chi2.ppf(0.025, 2 * count) / 2 if count else 0.0, abs=1e-9)
+    assert high == pytest.approx(stats.chi2.ppf(0.975, 2 * count + 2) / 2, abs=1e-9)
 
 
 def _slow_draw(seed: int, number: int) -> int:
