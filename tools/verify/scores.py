@@ -28,9 +28,7 @@ def require_jiwer() -> None:
     """Raises CheckError at the start where jiwer is a version that counts empty references in another way."""
     found = version("jiwer")
     if found.split(".")[0] != SUPPORTED:
-        raise CheckError(
-            f"jiwer {found} is installed, and scores are recomputed with {SUPPORTED}.x: install that."
-        )
+        raise CheckError(f"jiwer {found} is installed, and scores are recomputed with {SUPPORTED}.x: install that.")
 
 
 def file_sha256(path: Path | str) -> str:

@@ -38,7 +38,9 @@ def test_an_export_of_changed_weights_gives_the_same_text_in_a_fresh_process_wit
     assert all(torch.equal(exported[n], t) for n, t in before.items() if "encoder." in n and "encoder_attn" not in n)
 
 
-@pytest.mark.parametrize("gone", ["tokenizer.json", "generation_config.json", "preprocessor_config.json", "config.json"])
+@pytest.mark.parametrize(
+    "gone", ["tokenizer.json", "generation_config.json", "preprocessor_config.json", "config.json"]
+)
 def test_a_folder_that_lacks_a_file_is_not_an_export(seed_folder, tmp_path, gone):
     shutil.copytree(seed_folder, tmp_path / "half")
     for name in (gone, *(["vocab.json"] if gone == "tokenizer.json" else [])):
