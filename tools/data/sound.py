@@ -46,7 +46,11 @@ class Verdict:
 
 
 def stretches(table: RowTable, rows: Ints) -> tuple[Ints, Ints]:
-    """Rows grouped by what they name: (first row of each distinct stretch, in file order; the stretch of each row)."""
+    """Rows grouped by what they name: (first row of each distinct stretch, the stretch of each row).
+
+    Stretches are numbered file after file in the order the rows name them, so that a file is opened in one go and a table
+    that holds audio is read from front to back.
+    """
     columns = [table[name][rows] for name in ("file", "offset", "duration", "channel")]
     columns[2] = np.nan_to_num(columns[2], nan=-1.0)
     order = np.lexsort(columns[::-1])
@@ -54,10 +58,18 @@ def stretches(table: RowTable, rows: Ints) -> tuple[Ints, Ints]:
     for values in columns:
         sorted_values = values[order]
         changes[1:] |= sorted_values[1:] != sorted_values[:-1]
+    if not len(rows):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     group = np.empty(len(rows), dtype=np.int64)
     group[order] = np.cumsum(changes)
-    first = order[np.concatenate([[True], changes[1:]])] if len(rows) else np.zeros(0, np.int64)
-    return rows[first], group
+    first = order[np.concatenate([[True], changes[1:]])]
+    _, file = np.unique(columns[0][first], return_inverse=True)
+    file_first = np.full(int(file.max()) + 1, len(rows))
+    np.minimum.at(file_first, file, first)
+    by_place = np.lexsort((columns[1][first], file_first[file]))
+    number = np.empty(len(first), dtype=np.int64)
+    number[by_place] = np.arange(len(first))
+    return rows[first[by_place]], number[group]
 
 
 def hear(table: RowTable, firsts: Ints, mapper: Mapper = map) -> Iterator[tuple[int, Heard]]:

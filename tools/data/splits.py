@@ -72,7 +72,7 @@ def make_splits(
     out: dict[str, list[Clip]] = {split: [] for split in shares}
     for clip in clips:
         out[where[id(clip)]].append(replace(clip, split=where[id(clip)]))
-    _refuse_dishonest(out)
+    _refuse_dishonest(out, shares)
     return out
 
 
@@ -164,13 +164,20 @@ def _unit(salt: str, key: str) -> float:
     return int.from_bytes(hashlib.sha256(f"{salt}\0{key}".encode()).digest()[:6]) / 2**48
 
 
-def _refuse_dishonest(splits: Mapping[str, Sequence[Clip]]) -> None:
+def _refuse_dishonest(splits: Mapping[str, Sequence[Clip]], shares: Mapping[str, float]) -> None:
     empty = [split for split, rows in splits.items() if not rows]
     if empty:
         raise CheckError(f"the {empty[0]} split would be empty: its share is too small for the groups there are")
     train = [clip for split, rows in splits.items() if role(split) == "train" for clip in rows]
     if not train:
         return
+    wanted = sum(share for split, share in shares.items() if role(split) == "train")
+    for split, rows in splits.items():
+        if shares[split] < wanted and len(rows) > len(train):
+            raise CheckError(
+                f"{split} would be larger than train ({len(rows)} and {len(train)} rows): one group of rows that belong "
+                "together is too large to be dealt out; give ready-made splits"
+            )
     for split, rows in splits.items():
         for what, known, seen in (
             ("language", {c.lang for c in train}, {c.lang for c in rows}),

@@ -235,3 +235,130 @@ def test_dev_and_test_leaking_into_each_other_is_told(tmp_path, tone, manifest):
     paths = {s: manifest(tmp_path / f"{s}.jsonl", [{**row, "id": s}]) for s in ("train", "dev", "test")}
     result = leaks(check_manifests(paths))
     assert [f.check for f in result.dev_test] == ["audio_shared"] and len(result.drop) == 1
+
+
+def test_f14_labels_are_one_class_after_trimming(tmp_path, tone, manifest):
+    rows = []
+    for i, label in enumerate(["yes", "yes ", "Yes", "yes\r", "no"]):
+        tone(tmp_path / f"{i}.wav", i, 0.3)
+        rows.append({"id": f"r{i}", "audio": f"{i}.wav", "label": label, "speaker": f"s{i}", "lang": "en"})
+    path = manifest(tmp_path / "m.jsonl", rows)
+    report = check_paths([path], task="label")
+    assert [clip.label for clip in report.kept] == ["yes", "yes", "Yes", "yes", "no"]
+    (blanks,) = found(report, "label_blanks")
+    assert "'yes '" in blanks.text and "'yes\\r'" in blanks.text
+    (case,) = found(report, "label_case")
+    assert case.severity == "warn" and "'Yes', 'yes'" in case.text
+    folded = check_paths([path], task="label", fold_labels=True)
+    assert {clip.label for clip in folded.kept} == {"yes", "no"} and not found(folded, "label_case")
+
+
+def test_texts_that_are_not_what_is_said(tmp_path, tone, manifest):
+    texts = {
+        "control": "write <|im_start|> this",
+        "unscored": "IGNORE_TIME_SEGMENT_IN_SCORING",
+        "marker": "well [noise] yes <unk>",
+        "mojibake": "cafÃ© au lait",
+        "entity": "you &amp; me",
+        "german": "the house is not that of the man and it was",
+        "fine": "das ist nicht die Frau und der Mann",
+        "blank": "  ",
+    }
+    rows = []
+    for i, (name, text) in enumerate(texts.items()):
+        tone(tmp_path / f"{name}.wav", i, 4.0)
+        rows.append({"id": name, "audio": f"{name}.wav", "text": text, "lang": "de", "speaker": name})
+    report = check_paths([manifest(tmp_path / "m.jsonl", rows)], max_quarantine=1.0)
+    assert [(q.id, q.kind) for q in report.quarantined] == [("control", "special_token"), ("unscored", "unscored")]
+    assert "'<|im_start|>'" in report.quarantined[0].reason
+    named = {f.check: [row.id for row in f.rows] for f in report.findings}
+    assert named["markers"] == ["marker"] and named["text"] == ["mojibake", "entity"]
+    assert named["other_language"] == ["german"] and named["empty_reference"] == ["blank"]
+
+
+@pytest.mark.speech
+def test_levels_and_lengths(tmp_path, shared_speech, manifest):
+    rng = np.random.default_rng(0)
+    waves = {
+        "loud": np.clip(3 * rng.normal(0, 0.5, 32000), -1, 1),
+        "quiet": rng.normal(0, 0.0003, 32000),
+        "short": rng.normal(0, 0.1, 1000),
+        "long_text": rng.normal(0, 0.1, 8000),
+        "longer": rng.normal(0, 0.1, 32000),
+        "dc": np.full(16000, 0.25),
+    }
+    rows = []
+    for name, wave in waves.items():
+        soundfile.write(tmp_path / f"{name}.wav", wave, 16000, subtype="PCM_16")
+        rows.append(
+            {"id": name, "audio": f"{name}.wav", "text": "a" if name != "long_text" else "word " * 20, "lang": "en"}
+        )
+    rows[4]["duration"], rows[0]["sampling_rate"] = 1.0, 8000
+    rows.append({"id": "cut_off", "audio": str(shared_speech / "awkward/trunc.wav"), "text": "x", "lang": "en"})
+    report = check_paths([manifest(tmp_path / "m.jsonl", rows)], max_quarantine=1.0)
+    assert {q.id: q.kind for q in report.quarantined} == {"dc": "silent", "cut_off": "truncated"}
+    assert "promises 2.000 s and holds 0.999 s" in report.quarantined[1].reason
+    named = {f.check: [row.id for row in f.rows] for f in report.findings}
+    expected = {
+        "clipped": "loud",
+        "quiet": "quiet",
+        "short": "short",
+        "fast": "long_text",
+        "length": "longer",
+        "rate": "loud",
+    }
+    assert {check: named[check] for check in expected} == {check: [name] for check, name in expected.items()}
+
+
+def test_ids(tmp_path, tone, manifest):
+    for i in range(4):
+        tone(tmp_path / f"{i}.wav", i, 0.3)
+    ids = ["utt 1", "utt 1", "UTT1", "other"]
+    rows = [{"id": key, "audio": f"{i}.wav", "text": "x", "lang": "en", "speaker": "s"} for i, key in enumerate(ids)]
+    train = manifest(tmp_path / "train.jsonl", rows)
+    report = check_manifests({"train": train, "test": manifest(tmp_path / "test.jsonl", [{**rows[3], "speaker": "t"}])})
+    (twice,) = report.quarantined
+    assert (twice.row, twice.kind) == (2, "duplicate_id") and "row 1 of" in twice.reason
+    assert [row.id for row in found(report, "id_alike")[0].rows] == ["utt 1", "UTT1"]
+    assert found(report, "id_shared")[0].severity == "warn" and found(report, "audio_shared")[0].severity == "block"
+
+
+def test_sorted_rows_and_labels_that_training_never_shows(tmp_path, tone, manifest):
+    rows = []
+    for i in range(40):
+        tone(tmp_path / f"{i}.wav", i, 0.2)
+        row = {"id": f"r{i}", "audio": f"{i}.wav", "label": "no" if i < 20 else "yes", "speaker": f"s{i}", "lang": "en"}
+        rows.append(row)
+    train = manifest(tmp_path / "train.jsonl", rows[:38])
+    test = manifest(tmp_path / "test.jsonl", [rows[38], {**rows[39], "label": "maybe", "lang": "de"}])
+    report = check_manifests({"train": train, "test": test}, task="label")
+    assert "sorted by label" in found(report, "sorted")[0].text
+    assert found(report, "label_absent")[0].severity == "block" and "maybe" in found(report, "label_absent")[0].text
+    assert found(report, "language_absent")[0].severity == "block"
+
+
+def test_a_split_column_makes_the_splits(tmp_path, tone, manifest):
+    for i in range(4):
+        tone(tmp_path / f"{i}.wav", i, 0.3)
+    rows = [
+        {"id": f"r{i}", "audio": f"{i}.wav", "text": "x", "speaker": "s", "split": "test" if i > 2 else "train"}
+        for i in range(4)
+    ]
+    report = check_paths([manifest(tmp_path / "all.jsonl", rows)])
+    assert found(report, "speaker_shared")[0].splits == ("train", "test")
+
+
+def test_recordings_shared_block_and_files_shared_warn(tmp_path, tone, manifest):
+    tone(tmp_path / "long.wav", 1, 3.0)
+    rows = [{"id": f"r{i}", "audio": "long.wav", "offset": float(i), "duration": 1.0, "text": "x"} for i in range(3)]
+    paths = {"train": manifest(tmp_path / "train.jsonl", rows[:2]), "test": manifest(tmp_path / "test.jsonl", rows[2:])}
+    report = check_manifests(paths)
+    assert report.ok and found(report, "file_shared")[0].severity == "warn"
+    for row in rows:
+        row["recording"] = "meeting"
+    manifest(paths["train"], rows[:2])
+    manifest(paths["test"], rows[2:])
+    report = check_manifests(paths)
+    assert found(report, "recording_shared")[0].severity == "block" and set(leaks(report).drop.values()) == {
+        ("recording_shared",)
+    }

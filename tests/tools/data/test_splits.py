@@ -1,6 +1,7 @@
 """Splits: whole groups, the same from the same seed, refused when they cannot be honest."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,15 @@ def test_refused_when_too_few_groups_or_a_label_cannot_be_in_train():
         make_splits(clips)
     with pytest.raises(CheckError, match="no rows"):
         make_splits([])
+
+
+def test_a_large_group_goes_to_train_or_is_refused():
+    clips = [Clip(f"a{i}", Path(f"a{i}.wav"), speaker="a") for i in range(50)]
+    clips += [Clip(f"{s}{i}", Path(f"{s}{i}.wav"), speaker=s) for s in "bc" for i in range(5)]
+    assert {c.speaker for c in make_splits(clips)["train"]} == {"a"}
+    labelled = [replace(c, label=c.speaker) for c in clips]
+    with pytest.raises(CheckError, match="never in train"):
+        make_splits(labelled)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,432 @@
+"""Figures of the data room: identity under every kind of copy, against Chromaprint, speed, and a million rows.
+
+    python -m tests.bench.bench_data identity [--clips N] [--hard N]   recall and false matches by kind, both tools
+    python -m tests.bench.bench_data scale [--rows N]                  seconds and peak memory of one check
+
+Times are CPU seconds of one core (`OMP_NUM_THREADS=1`), decoding included, so that other load does not count.
+Needs the voices of the demo extra; real speech is used where `REHEAR_SHARED_SPEECH` (or ../shared/speech) has it,
+`fpcalc` where it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import soundfile
+import soxr
+
+from tools.audio.facts import audio_facts
+from tools.audio.fingerprint import FP_RATE, fingerprint, narrow
+from tools.audio.near import NearIndex
+from tools.audio.read import RATE, Wave, read_clip
+from tools.rows import Clip
+
+ROOT = Path(__file__).resolve().parents[2]
+SPEECH = Path(os.environ.get("REHEAR_SHARED_SPEECH", ROOT.parent / "shared" / "speech"))
+CUT_S = 1.2
+
+
+@dataclass(frozen=True)
+class Sound:
+    """A clip of the corpus: a name, its sound at 16 kHz, and other takes of the same words by the same voice."""
+
+    name: str
+    wave: Wave
+    again: tuple[Wave, ...] = ()
+
+
+def corpus(clips: int, hard: int, seed: int = 0) -> list[Sound]:
+    """Real clips (read speech, and strings of digits whose other takes are real hard negatives), then spoken ones."""
+    real = [*_read(), *_digits()]
+    return [*real, *_spoken(max(0, clips - len(real)), hard, seed)]
+
+
+def _read() -> Iterator[Sound]:
+    if not SPEECH.is_dir():
+        return
+    files = [
+        *SPEECH.glob("read/harvard/*.wav"),
+        *SPEECH.glob("read/librivox/*.wav"),
+        *SPEECH.glob("read/languages/??.wav"),
+    ]
+    files += [SPEECH / "read/jfk.flac", SPEECH / "read/libri/libri-1088-134315-0000.wav"]
+    files += [
+        SPEECH / "same_audio" / n for n in ("61-70968-0000.flac", "cold_corpus.wav", "acoustic_corpus.wav", "chan3.wav")
+    ]
+    for file in sorted(files):
+        yield Sound(file.stem, read_clip(Clip("x", file)))
+
+
+def _digits(takes: int = 12) -> Iterator[Sound]:
+    """Ten digits in a row by one speaker, take by take: real people saying the same words again."""
+    if not SPEECH.is_dir():
+        return
+    for speaker in ("george", "jackson", "lucas", "nicolas"):
+        strings = []
+        for take in range(takes):
+            files = (SPEECH / "digits" / speaker / f"{digit}_{speaker}_{take}.wav" for digit in range(10))
+            strings.append(np.concatenate([read_clip(Clip("x", file)) for file in files]))
+        for take, wave in enumerate(strings):
+            yield Sound(f"digits_{speaker}_{take}", wave, tuple(w for i, w in enumerate(strings) if i != take)[:3])
+
+
+def _spoken(count: int, hard: int, seed: int) -> Iterator[Sound]:
+    from tools.embedded.sentences import general_sentences
+    from tools.embedded.voices import RETENTION_SPEAKERS, SPEAKERS, Speaker
+
+    rng = random.Random(seed)
+    speaker, voices = Speaker(), [*SPEAKERS, *RETENTION_SPEAKERS]
+    for i, text in enumerate(general_sentences(count, rng)):
+        voice, pace, pitch = voices[i % len(voices)], rng.randint(130, 200), rng.randint(30, 70)
+
+        def say(pace: int, pitch: int, text: str = text, voice: str = voice) -> Wave:
+            spoken = speaker.speak(text, voice, pace, pitch).astype(np.float32) / 32768
+            return np.asarray(soxr.resample(spoken, speaker.rate, RATE), dtype=np.float32)
+
+        other = [(pace + 4, pitch), (pace, pitch + 5), (pace - 9, pitch), (pace + 20, pitch - 6), (pace, pitch - 12)]
+        yield Sound(f"spoken_{i}", say(pace, pitch), tuple(say(*o) for o in other[:hard]))
+
+
+Change = Callable[[Wave, np.random.Generator], Wave]
+
+
+def _write(path: Path, wave: Wave, rate: int = RATE, kind: str = "WAV", encoding: str = "PCM_16", **more: Any) -> None:
+    if rate != RATE:
+        wave = np.asarray(soxr.resample(wave, RATE, rate), dtype=np.float32)
+    soundfile.write(path, wave, rate, encoding, format=kind, **more)
+
+
+def _noise(wave: Wave, rng: np.random.Generator) -> Wave:
+    return wave + rng.normal(0, wave.std() / 10, wave.size).astype(np.float32)
+
+
+def _crop(wave: Wave, rng: np.random.Generator) -> Wave:
+    return wave[round(0.37 * RATE) : -round(0.21 * RATE)]
+
+
+def _pad(wave: Wave, rng: np.random.Generator) -> Wave:
+    return np.concatenate([np.zeros(round(1.1 * RATE), np.float32), wave, np.zeros(round(0.5 * RATE), np.float32)])
+
+
+def _room(rt60: float) -> Change:
+    def change(wave: Wave, rng: np.random.Generator) -> Wave:
+        """Direct sound and a noise tail of equal energy that falls 60 dB in rt60 seconds."""
+        size = round(rt60 * RATE)
+        tail = rng.normal(size=size) * 10 ** (-3 * np.arange(size) / size)
+        tail[0] = np.sqrt((tail[1:] ** 2).sum())
+        out = np.asarray(soxr.resample(wave, RATE, RATE), dtype=np.float64)
+        n = 1 << (wave.size + size).bit_length()
+        out = np.fft.irfft(np.fft.rfft(out, n) * np.fft.rfft(tail, n), n)[: wave.size]
+        return (out * np.abs(wave).max() / max(np.abs(out).max(), 1e-9)).astype(np.float32)
+
+    return change
+
+
+def _speed(low: float, high: float | None = None) -> Change:
+    def change(wave: Wave, rng: np.random.Generator) -> Wave:
+        ratio = low if high is None else float(rng.uniform(low, high))
+        return np.asarray(soxr.resample(wave, RATE * ratio, RATE), dtype=np.float32)
+
+    return change
+
+
+def _same(wave: Wave, rng: np.random.Generator) -> Wave:
+    return wave
+
+
+# kind -> (suffix, change of the sound, how it is written)
+KINDS: dict[str, tuple[str, Change, dict[str, Any]]] = {
+    "other name": ("wav", _same, {}),
+    "FLAC": ("flac", _same, {"kind": "FLAC"}),
+    "24 bit": ("wav", _same, {"encoding": "PCM_24"}),
+    "float": ("wav", _same, {"encoding": "FLOAT"}),
+    "8 bit": ("wav", _same, {"encoding": "PCM_U8"}),
+    "8 kHz": ("wav", _same, {"rate": 8000}),
+    "11.025 kHz": ("wav", _same, {"rate": 11025}),
+    "44.1 kHz": ("wav", _same, {"rate": 44100}),
+    "48 kHz": ("wav", _same, {"rate": 48000}),
+    "-20 dB": ("wav", lambda w, r: 0.1 * w, {}),
+    "one channel of stereo": ("wav", _same, {"stereo": True}),
+    "MP3": ("mp3", _same, {"kind": "MP3", "encoding": "MPEG_LAYER_III", "compression_level": 0.9}),
+    "Opus": ("opus", _same, {"kind": "OGG", "encoding": "OPUS", "compression_level": 0.9}),
+    "mu-law 8 kHz": ("wav", _same, {"rate": 8000, "encoding": "ULAW"}),
+    "noise 20 dB": ("wav", _noise, {}),
+    "crop": ("wav", _crop, {}),
+    "padding": ("wav", _pad, {}),
+    "reverberation 0.3 s": ("wav", _room(0.3), {}),
+    "reverberation 0.5 s": ("wav", _room(0.5), {}),
+    "reverberation 0.8 s": ("wav", _room(0.8), {}),
+    "speed 0.95": ("wav", _speed(0.95), {}),
+    "speed 0.97": ("wav", _speed(0.97), {}),
+    "speed 1.03": ("wav", _speed(1.03), {}),
+    "speed 1.05": ("wav", _speed(1.05), {}),
+    "speed at random": ("wav", _speed(0.95, 1.05), {}),
+}
+
+
+def written(folder: Path, name: str, sound: Wave, kind: str, seed: int, beside: Wave) -> Clip:
+    """One changed copy on disk, as the row that names it."""
+    suffix, change, how = KINDS[kind]
+    how = dict(how)
+    wave = np.clip(change(sound, np.random.default_rng(seed)), -1, 1)
+    path = folder / f"{name}.{suffix}"
+    if how.pop("stereo", False):
+        wave = np.stack([np.resize(beside, wave.size), wave], axis=1)
+        _write(path, wave)
+        return Clip(name, path, "", channel=1)
+    _write(path, wave, **how)
+    return Clip(name, path, "")
+
+
+class Cpu:
+    """CPU seconds of this process, or of its children."""
+
+    def __init__(self, children: bool = False) -> None:
+        self.who = resource.RUSAGE_CHILDREN if children else resource.RUSAGE_SELF
+        self.seconds = 0.0
+
+    def __enter__(self) -> Cpu:
+        self.start = self._now()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += self._now() - self.start
+
+    def _now(self) -> float:
+        used = resource.getrusage(self.who)
+        return used.ru_utime + used.ru_stime
+
+
+def chromaprint(paths: list[Path], cpu: Cpu) -> list[np.ndarray]:
+    """Raw fingerprints by fpcalc, all files in one process; empty where it gives none."""
+    with cpu:
+        done = subprocess.run(
+            ["fpcalc", "-raw", "-json", *map(str, paths)], capture_output=True, text=True, check=False
+        )
+    found: list[np.ndarray] = []
+    lines = iter(done.stdout.splitlines())
+    for path in paths:  # a file without a fingerprint has no line: fall back to one process a file
+        line = next(lines, None) if len(done.stdout.splitlines()) == len(paths) else _alone(path)
+        found.append(np.array(json.loads(line)["fingerprint"] if line else [], dtype=np.uint32))
+    return found
+
+
+def _alone(path: Path) -> str | None:
+    done = subprocess.run(["fpcalc", "-raw", "-json", str(path)], capture_output=True, text=True, check=False)
+    return done.stdout.strip() or None
+
+
+def chromaprint_distance(a: np.ndarray, b: np.ndarray) -> float:
+    """Lowest share of differing bits over all lags with at least 60 % of the shorter one overlapping (and 4 items)."""
+    if min(len(a), len(b)) < 4:
+        return 1.0
+    best = 1.0
+    least = max(4, round(0.6 * min(len(a), len(b))))
+    for lag in range(-(len(a) - least), len(b) - least + 1):
+        i, j = max(0, -lag), max(0, lag)
+        size = min(len(a) - i, len(b) - j)
+        if size >= least:
+            best = min(best, float(np.bitwise_count(a[i : i + size] ^ b[j : j + size]).mean()) / 32)
+    return best
+
+
+def identity(clips: int, hard: int, folder: Path) -> dict[str, Any]:
+    """Recall by kind and false matches, ours and Chromaprint's, on the same files."""
+    sounds = corpus(clips, hard)
+    stored = [Clip(s.name, folder / f"{s.name}.wav", "") for s in sounds]
+    for clip, sound in zip(stored, sounds):
+        _write(clip.audio, sound.wave)
+    ours, theirs = Ours(stored), Theirs([c.audio for c in stored]) if shutil.which("fpcalc") else None
+    again = [(k, wave) for k, sound in enumerate(sounds) for wave in sound.again]
+    negatives = [(k, Clip(f"again{i}", folder / f"again{i}.wav", "")) for i, (k, _) in enumerate(again)]
+    for (_, clip), (_, wave) in zip(negatives, again):
+        _write(clip.audio, wave)
+    false = [
+        (sounds[k].name, m) for k, clip in negatives for m in ours.found(clip) if not _same_take(sounds, k, m, clip)
+    ]
+    out: dict[str, Any] = {"clips": len(sounds), "seconds": round(sum(s.wave.size for s in sounds) / RATE, 1)}
+    out |= {"again": len(negatives), "false_again": len(false), "false_examples": false[:5], "kinds": {}}
+    if theirs:
+        theirs.calibrate(negatives)
+    for kind in KINDS:
+        out["kinds"][kind] = _kind(sounds, kind, ours, theirs, folder)
+        print(kind, out["kinds"][kind], file=sys.stderr, flush=True)
+    out["kinds"]["cut of 1.2 s in an hour"] = _hour(sounds, folder)
+    out["ours"] = ours.speeds()
+    out["chromaprint"] = theirs.speeds() if theirs else "fpcalc is not installed"
+    return out
+
+
+def _same_take(sounds: list[Sound], k: int, match: tuple[int, float], clip: Clip) -> bool:
+    """Whether a match of another take is that take itself, which is in the corpus too (strings of digits)."""
+    if not sounds[k].name.startswith("digits"):
+        return False
+    wave = sounds[match[0]].wave
+    return any(w.size == wave.size and np.array_equal(w, wave) for w in sounds[k].again)
+
+
+def _kind(sounds: list[Sound], kind: str, ours: Ours, theirs: Theirs | None, folder: Path) -> dict[str, Any]:
+    copies = []
+    for k, sound in enumerate(sounds):
+        copies.append(written(folder, f"copy{k}", sound.wave, kind, k, sounds[k - 1].wave))
+    hits = false = 0
+    for k, clip in enumerate(copies):
+        keys = [key for key, _ in ours.found(clip)]
+        hits += k in keys
+        false += len(set(keys) - {k})
+    out = {"recall": round(hits / len(sounds), 4), "false": false}
+    if theirs:
+        out["chromaprint_recall"] = round(theirs.recall([c.audio for c in copies]), 4)
+    for clip in copies:
+        clip.audio.unlink()
+    return out
+
+
+def _hour(sounds: list[Sound], folder: Path) -> dict[str, Any]:
+    """Every clip cut to 1.2 s and looked for in one recording of an hour that holds them all."""
+    line = [s.wave for s in sounds]
+    while sum(w.size for w in line) < 3600 * RATE:
+        line += [0.7 * s.wave[::-1] for s in sounds]  # backwards: speech that no clip is a copy of
+    starts = np.cumsum([0, *(w.size for w in line)])
+    path = folder / "hour.wav"
+    _write(path, np.concatenate(line)[: 3600 * RATE])
+    stored = Ours([Clip("hour", path, "")])
+    hits, worst = 0, 0.0
+    for k, sound in enumerate(sounds):
+        begin = (sound.wave.size - round(CUT_S * RATE)) // 2
+        cut = folder / "cut.wav"
+        _write(cut, sound.wave[begin : begin + round(CUT_S * RATE)])
+        want = (starts[k] + begin) / RATE
+        offsets = [offset for _, offset in stored.found(Clip("cut", cut, ""))]
+        near = min((abs(offset - want) for offset in offsets), default=np.inf)
+        hits += near < 0.01
+        worst = max(worst, near if near < 0.01 else 0.0)
+    return {"recall": round(hits / len(sounds), 4), "worst_offset_s": round(worst, 5), **stored.speeds()}
+
+
+class Ours:
+    """Our index over stored files; asks with files; counts seconds of sound and of CPU, decoding included."""
+
+    def __init__(self, stored: list[Clip]) -> None:
+        self.storing, self.asking, self.words = Cpu(), Cpu(), Cpu()
+        self.stored_s = self.asked_s = 0.0
+        self.stored = stored
+        self.near = NearIndex(self._stretch)
+        with self.storing:
+            for key, clip in enumerate(stored):
+                _, [(_, wave)] = audio_facts(clip)
+                self.near.add(key, wave)
+                self.stored_s += wave.size / FP_RATE
+        with self.words:  # fingerprints alone, as fpcalc makes them: decode and fingerprint, no digest, no search
+            for clip in stored:
+                fingerprint(narrow(read_clip(clip)), query=False)
+
+    def _stretch(self, key: int, start_s: float, stop_s: float) -> Wave:
+        clip = self.stored[key]
+        return narrow(
+            read_clip(Clip("", clip.audio, offset_s=start_s, duration_s=stop_s - start_s, channel=clip.channel))
+        )
+
+    def found(self, clip: Clip) -> list[tuple[int, float]]:
+        with self.asking:
+            _, [(_, wave)] = audio_facts(clip)
+            matches = self.near.matches(wave)
+        self.asked_s += wave.size / FP_RATE
+        return [(m.key, m.offset_s) for m in matches if m.whole]
+
+    def speeds(self) -> dict[str, float]:
+        return {
+            "times_real_time_asking": round(self.asked_s / max(self.asking.seconds, 1e-9)),
+            "times_real_time_storing": round(self.stored_s / max(self.storing.seconds, 1e-9)),
+            "times_real_time_words": round(self.stored_s / max(self.words.seconds, 1e-9)),
+        }
+
+
+class Theirs:
+    """Chromaprint over the same files, at the threshold that lets no known different pair through."""
+
+    def __init__(self, stored: list[Path]) -> None:
+        self.cpu, self.seconds = Cpu(children=True), 0.0
+        self.stored = self._of(stored)
+        self.threshold = 0.0
+
+    def _of(self, paths: list[Path]) -> list[np.ndarray]:
+        self.seconds += sum(soundfile.info(path).duration for path in paths)
+        return chromaprint(paths, self.cpu)
+
+    def calibrate(self, negatives: list[tuple[int, Clip]]) -> None:
+        again = self._of([clip.audio for _, clip in negatives])
+        different = [chromaprint_distance(print_, self.stored[k]) for (k, _), print_ in zip(negatives, again)]
+        different += [chromaprint_distance(a, b) for a, b in zip(self.stored, self.stored[7:])]
+        self.threshold = min(different, default=0.0)
+
+    def recall(self, copies: list[Path]) -> float:
+        found = self._of(copies)
+        return float(np.mean([chromaprint_distance(a, b) < self.threshold for a, b in zip(found, self.stored)]))
+
+    def speeds(self) -> dict[str, float]:
+        rate = round(self.seconds / max(self.cpu.seconds, 1e-9))
+        return {"threshold": round(self.threshold, 4), "times_real_time_fingerprints_only": rate}
+
+
+def scale(rows: int, folder: Path) -> dict[str, Any]:
+    """One check of a manifest of many rows that point at ten files; the row before the last is broken (F15)."""
+    rng = np.random.default_rng(0)
+    for i in range(10):
+        _write(folder / f"{i}.wav", rng.normal(0, 0.1, 3 * RATE).astype(np.float32))
+    path = folder / "train.jsonl"
+    with open(path, "w") as out:
+        for i in range(rows):
+            row = {
+                "id": f"row-{i:07d}",
+                "audio_filepath": f"{i % 10}.wav",
+                "duration": 3.0,
+                "speaker": f"spk{i % 5000}",
+            }
+            row |= {"text": f"this is the sentence number {i} of many", "lang": "en"}
+            out.write("{broken" if i == rows - 2 else json.dumps(row))
+            out.write("\n" if i < rows - 1 else "")
+    code = (
+        "import json, resource, sys, time\n"
+        "from tools.data.checks import check_paths\n"
+        "wall, cpu = time.monotonic(), time.process_time()\n"
+        "report = check_paths([sys.argv[1]])\n"
+        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
+        "print(json.dumps({'rows_in': report.rows_in, 'kept': len(report.kept), 'last': report.kept[-1].id,\n"
+        "  'quarantined': [q.row for q in report.quarantined], 'wall_s': round(time.monotonic() - wall, 1),\n"
+        "  'cpu_s': round(time.process_time() - cpu, 1), 'peak_mb': round(peak)}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True, cwd=ROOT)
+    return {"manifest_mb": round(path.stat().st_size / 1e6), **json.loads(done.stdout)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["identity", "scale"])
+    parser.add_argument("--clips", type=int, default=320)
+    parser.add_argument("--hard", type=int, default=3, help="other takes of each spoken clip (at most 5)")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    given = parser.parse_args()
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        found = identity(given.clips, given.hard, path) if given.what == "identity" else scale(given.rows, path)
+    print(json.dumps({**found, "took_s": round(time.monotonic() - started, 1)}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
