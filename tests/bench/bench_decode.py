@@ -23,6 +23,7 @@ import torch
 from tools.decode.local import answer_seed, greedy, sample
 from tools.embedded.corpus import build_corpus
 from tools.embedded.seed import seed_model, wheel_folder
+from tools.policy.product import multiply
 from tools.policy.whisper import WhisperPolicy
 
 TEMPERATURE, LIMIT = 0.8, 100
@@ -104,7 +105,7 @@ class Engines:
 def bound_seconds(engines: Engines, lengths: list[int]) -> float:
     """Arithmetic bound of the decoding part: its multiply-adds at the machine's measured matrix speed."""
     a = torch.randn(2048, 2048)
-    speed = 2 * 2048**3 / min(timed(lambda: a @ a)[0] for _ in range(5))
+    speed = 2 * 2048**3 / min(timed(lambda: multiply(a, a))[0] for _ in range(10))
     config = engines.policy.model.config
     d, layers, ffn = config.d_model, config.decoder_layers, config.decoder_ffn_dim
     frames, width = config.max_source_positions, engines.policy.vocabulary.width

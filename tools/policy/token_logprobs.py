@@ -13,15 +13,16 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from tools.policy.product import multiply
 from tools.policy.vocabulary import Vocabulary
 
-CHUNK_ROWS = 256
+CHUNK_ROWS = 512
 KEEP_BYTES = 768 * 2**20
 
 
 def _logits(x: Tensor, weight: Tensor, first: Tensor, vocabulary: Vocabulary) -> Tensor:
     """[m, W] logits with forbidden columns at -inf; rows where `first` is True open an answer."""
-    z = vocabulary.mask_(x @ weight.T, first=False)
+    z = vocabulary.mask_(multiply(x, weight), first=False)
     rows = first.nonzero()
     if len(rows):
         z[rows, vocabulary.forbidden_first] = -torch.inf
@@ -66,9 +67,9 @@ class _TokenLogProbs(torch.autograd.Function):
                 dz = torch.softmax(_logits(x[rows], weight, first[rows], ctx.vocabulary), -1).mul_(-grad[rows, None])
             dz.scatter_add_(1, targets[rows, None], grad[rows, None])
             if dx is not None:
-                torch.mm(dz, weight, out=dx[rows])
+                dx[rows] = multiply(dz, weight.t())
             if dw is not None:
-                dw.addmm_(dz.T, x[rows])
+                dw += multiply(dz.t(), x[rows].t())
         return dx, dw, None, None, None
 
 

@@ -19,16 +19,16 @@ from tools.errors import CheckError, UsageError
 from tools.policy.base import NamedParameters, Tokens
 from tools.policy.export import write_export
 from tools.policy.languages import language_code, pin_language
+from tools.policy.product import apply, linear
 from tools.policy.surface import select_surface
 from tools.policy.token_logprobs import token_logprobs
 from tools.policy.vocabulary import build_vocabulary
 from tools.policy.weights import plain_state, state_digest
 from tools.policy.whisper_decoder import WhisperState, cross_keys
+from tools.policy.whisper_encoder import encode_clip
 from tools.policy.whisper_files import load_parts
 
 RATE = 16_000
-VOCABULARY_TILE = 2048  # rows of the output matrix a product: faster than one wide product on a CPU
-NARROW = 16  # up to this many rows the transposed product is faster
 
 
 class WhisperPolicy:
@@ -94,7 +94,7 @@ class WhisperPolicy:
     def encode_features(self, features: Sequence[Tensor]) -> Tensor:
         train = torch.is_grad_enabled() and any(p.requires_grad for p in self.encoder.parameters())
         with torch.set_grad_enabled(train):
-            return torch.cat([self.encoder(mel[None]).last_hidden_state for mel in features])
+            return torch.cat([encode_clip(self.encoder, mel) for mel in features])
 
     # -- prompt and text ----------------------------------------------------------------------------------------
 
@@ -163,16 +163,7 @@ class WhisperPolicy:
 
     def logits(self, hidden: Tensor) -> Tensor:
         """[rows, d] -> [rows, W], unmasked; W columns as in `vocabulary`."""
-        weight = self.model.proj_out.weight[: self.vocabulary.width]
-        if hidden.is_cuda or len(weight) <= VOCABULARY_TILE:
-            return F.linear(hidden, weight)
-        if len(hidden) <= NARROW:
-            return (weight @ hidden.T).T.contiguous()
-        out = hidden.new_empty(len(hidden), len(weight))
-        for at in range(0, len(weight), VOCABULARY_TILE):
-            tile = weight[at : at + VOCABULARY_TILE]
-            torch.mm(hidden, tile.T, out=out[:, at : at + VOCABULARY_TILE])
-        return out
+        return linear(hidden, self.model.proj_out.weight[: self.vocabulary.width])
 
     # -- teacher forcing ----------------------------------------------------------------------------------------
 
@@ -223,13 +214,13 @@ class WhisperPolicy:
         for layer in self.decoder.layers:
             own, cross = layer.self_attn, layer.encoder_attn
             h = layer.self_attn_layer_norm(x)
-            q, k, v = (p(h).view(shape).transpose(1, 2) for p in (own.q_proj, own.k_proj, own.v_proj))
+            q, k, v = (apply(p, h).view(shape).transpose(1, 2) for p in (own.q_proj, own.k_proj, own.v_proj))
             y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + own.out_proj(y.transpose(1, 2).reshape(rows, length, -1))
-            q = cross.q_proj(layer.encoder_attn_layer_norm(x))
+            x = x + apply(own.out_proj, y.transpose(1, 2).reshape(rows, length, -1))
+            q = apply(cross.q_proj, layer.encoder_attn_layer_norm(x))
             y = self._attend_clips(q, cross_keys(layer, encoded, self.heads), counts)
-            x = x + cross.out_proj(y)
-            x = x + layer.fc2(layer.activation_fn(layer.fc1(layer.final_layer_norm(x))))
+            x = x + apply(cross.out_proj, y)
+            x = x + apply(layer.fc2, layer.activation_fn(apply(layer.fc1, layer.final_layer_norm(x))))
         return self.decoder.layer_norm(x)
 
     def _attend_clips(self, q: Tensor, cross: tuple[Tensor, Tensor], counts: list[int]) -> Tensor:

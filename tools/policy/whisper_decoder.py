@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from tools.policy.product import apply, linear
 from tools.policy.weights import effective
 
 Linear = tuple[Tensor, Tensor | None]
@@ -59,7 +60,7 @@ def layer_weights(layer: Any) -> LayerWeights:
 def cross_keys(layer: Any, encoded: Tensor, heads: int) -> tuple[Tensor, Tensor]:
     """Cross-attention keys and values of one layer: each [B, heads, S, head size]; a clip's answers share them."""
     shape = (*encoded.shape[:2], heads, encoded.shape[2] // heads)
-    keys, values = layer.encoder_attn.k_proj(encoded), layer.encoder_attn.v_proj(encoded)
+    keys, values = apply(layer.encoder_attn.k_proj, encoded), apply(layer.encoder_attn.v_proj, encoded)
     return keys.view(shape).transpose(1, 2), values.view(shape).transpose(1, 2)
 
 
@@ -84,6 +85,7 @@ class WhisperState:
         self.layers = [layer_weights(layer) for layer in decoder.layers]
         clips, _, _, size = cross[0][0].shape
         self.scale = size**-0.5
+        self.gelu = decoder.config.activation_function == "gelu"
         self.cache = embedding.new_empty((len(self.layers), 2, capacity, heads, places, size))
         self.length = 0
         self._place(list(range(clips)))
@@ -132,13 +134,19 @@ class WhisperState:
         for i, layer in enumerate(self.layers):
             x = x + self._attend_self(layer, i, layer.self_norm(x))
             x = x + self._attend_clip(layer, i, layer.cross_norm(x))
-            x = x + F.linear(layer.activation(F.linear(layer.ffn_norm(x), *layer.fc1)), *layer.fc2)
+            x = x + linear(self._expand(layer, layer.ffn_norm(x)), *layer.fc2)
         self.length += t
         return self.norm(x[:, -1])
 
+    def _expand(self, layer: LayerWeights, x: Tensor) -> Tensor:
+        if self.gelu:
+            return linear(x, *layer.fc1, gelu=True)
+        out: Tensor = layer.activation(linear(x, *layer.fc1))
+        return out
+
     def _attend_self(self, layer: LayerWeights, i: int, x: Tensor) -> Tensor:
         rows, t, width = x.shape
-        q, k, v = F.linear(x, *layer.qkv).view(rows, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = linear(x, *layer.qkv).view(rows, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         end = self.length + t
         keys, values = self.cache[i, :, :rows, :, :end]
         keys[:, :, self.length :], values[:, :, self.length :] = k, v
@@ -146,12 +154,12 @@ class WhisperState:
             y = F.scaled_dot_product_attention(q, keys, values, is_causal=True)
         else:
             y = torch.softmax((q * self.scale) @ keys.transpose(2, 3), -1) @ values
-        return F.linear(y.transpose(1, 2).reshape(rows, t, width), *layer.self_out)
+        return linear(y.transpose(1, 2).reshape(rows, t, width), *layer.self_out)
 
     def _attend_clip(self, layer: LayerWeights, i: int, x: Tensor) -> Tensor:
         """Each clip's rows against its own keys, clip by clip: no copy of the keys and no padding of ragged groups."""
         _, t, width = x.shape
-        q = F.linear(x, *layer.cross_q)
+        q = linear(x, *layer.cross_q)
         q = q if self.order is None else q[self.order]
         keys, values = self.cross[i]
         outs = []
@@ -162,4 +170,4 @@ class WhisperState:
             outs.append(y.transpose(1, 2).reshape(count, t, width))
             at += count
         y = torch.cat(outs)
-        return F.linear(y if self.inverse is None else y[self.inverse], *layer.cross_out)
+        return linear(y if self.inverse is None else y[self.inverse], *layer.cross_out)
