@@ -29,7 +29,7 @@ COPY, MOST_COPIES = 0.5, 0.1
 SAME_SHARE = 0.6  # of the shorter clip must be the same sound
 LEAST_SHARED_S = 0.3
 LOOK_S = 4.0  # seconds compared first
-NARROW_S, NARROW_THRESHOLD = 1.2, 0.9  # a shorter look, where clips share only a part, must be surer
+NARROW_S, NARROW_THRESHOLD = 1.2, 0.97  # a shorter look, where clips share only a part, must be surer
 SLACK_S, REACH_S = 0.1, 0.4  # how much more of the stored clip is looked at; where the lag may lie then
 WHOLE_S = 30.0  # seconds over which the shared part is then followed
 CHUNK_S = 1.0
@@ -127,8 +127,10 @@ class NearIndex:
         """Agreement over `look_s` around a time of the asking clip, and the offset it means; None below the
         threshold.
         """
-        begin = min(max(0.0, middle - look_s / 2), max(0.0, wave.size / FP_RATE - look_s))
-        ours = wave[round(begin * FP_RATE) : round((begin + look_s) * FP_RATE)]
+        first = max(0.0, -place.start_s / place.speed)  # where both clips are, in the asking one's time
+        last = min(wave.size / FP_RATE, (self.seconds[place.key] - place.start_s) / place.speed)
+        begin = max(first, min(middle - look_s / 2, last - look_s))
+        ours = wave[round(begin * FP_RATE) : round(min(begin + look_s, last) * FP_RATE)]
         theirs_at = max(0.0, place.start_s + place.speed * begin - SLACK_S)
         theirs = self.sound(place.key, theirs_at, theirs_at + place.speed * ours.size / FP_RATE + 2 * SLACK_S)
         if min(ours.size, theirs.size) < LEAST_SHARED_S * FP_RATE:

@@ -10,12 +10,13 @@ from typing import Any
 
 from tools.data.fields import Source
 from tools.data.lines import read_lines, read_text
-from tools.data.reading import Item, Quarantined, bad_line, row_item
+from tools.data.reading import Item, bad_line, row_item
 
 SUFFIXES = (".wav", ".flac", ".sph", ".mp3", ".ogg", ".opus", ".WAV", ".SPH", ".FLAC", ".MP3", ".aiff", ".au")
 FOLDERS = ("", "audio", "wav", "wavs", "sph", "clips")
+LONGEST_NAME = 200
 GAP_S, MOST_S = 0.5, 15.0  # words further apart are another utterance; none is made longer than this
-_CLOCK = re.compile(r"(?:(\d+):)?(\d{1,2}):(\d{1,2})[.,](\d{1,3})")
+_CLOCK = re.compile(r"(?:([0-9]{1,4}):)?([0-9]{1,2}):([0-9]{1,2})[.,]([0-9]{1,3})")
 _CUE = re.compile(rf"\s*({_CLOCK.pattern})\s*-->\s*({_CLOCK.pattern})")
 _VALUE = re.compile(r'"((?:[^"]|"")*)"|(?<![\w.\[])(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)(?![\w.\]])|<exists>')
 _VOICE = re.compile(r"<v(?:\.[\w.]+)?\s+([^>]+)>")
@@ -34,6 +35,8 @@ class Word:
 
 def audio_named(folder: Path, name: str) -> str:
     """The path, relative to `folder`, of the audio that `name` stands for; `name` itself where none is found."""
+    if len(name) > LONGEST_NAME:
+        return name
     if (folder / name).is_file():
         return name
     for inside in FOLDERS:
@@ -71,7 +74,7 @@ def _channel(name: str) -> Any:
     """STM and CTM count channels from 1 or A."""
     if name in {"A", "B"}:
         return "AB".index(name)
-    return int(name) - 1 if name.isdigit() and int(name) > 0 else name
+    return int(name) - 1 if re.fullmatch(r"[1-9][0-9]?", name) else name
 
 
 def read_ctm(path: Path, source: Source) -> Iterator[Item]:
@@ -152,7 +155,7 @@ def read_textgrid(path: Path, source: Source) -> Iterator[Item]:
     """Praat TextGrid, long and short: intervals with text; a tier's name is the speaker. Tiers of words are joined
     up.
     """
-    tiers = _tiers(path)
+    tiers, broken = _tiers(path)
     whole = {name: words for name, words in tiers.items() if name.lower() not in {"phones", "phone", "words", "word"}}
     row: dict[str, Any] = {"audio": audio_named(source.folder, path.stem), "recording": path.stem}
     for name, words in whole.items():
@@ -160,45 +163,61 @@ def read_textgrid(path: Path, source: Source) -> Iterator[Item]:
             key = f"{path.stem}-{name}-{word.start:.3f}"
             more = {"id": key, "text": word.text, "offset": word.start, "end": word.end, "speaker": name}
             yield row_item({**row, **more}, source, word.line)
-    if not whole:
-        for name in ("words", "word"):
-            found = [words for tier, words in tiers.items() if tier.lower() == name]
-            if found:
-                yield from _utterances(path.stem, found[0], row, source)
-                return
-        reason = "no interval tier with utterances or words"
-        yield Quarantined(source.manifest, 1, path.stem, reason, source.split)
+    spoken = next((words for name, words in tiers.items() if name.lower() in {"words", "word"}), None)
+    if not whole and spoken:
+        yield from _utterances(path.stem, spoken, row, source)
+    if broken:
+        yield bad_line(source, broken, f"the TextGrid cannot be read from line {broken} on")
+    elif not tiers:
+        yield bad_line(source, 1, "no interval tier with utterances or words")
 
 
-def _tiers(path: Path) -> dict[str, list[Word]]:
-    """Interval tiers by name, empty intervals left out: the values of both forms come in one order."""
+Value = tuple[int, float | str]  # line, and a number or a quoted text
+
+
+def _tiers(path: Path) -> tuple[dict[str, list[Word]], int]:
+    """Interval tiers by name, empty intervals left out, and the line from which the file is broken (0: it is whole).
+
+    Both forms of the format hold the same values in the same order; only these are looked at.
+    """
     text = read_text(path)
-    values: list[tuple[int, str]] = []
+    values: list[Value] = []
     line, at = 1, 0
     for found in _VALUE.finditer(text):
         line, at = line + text.count("\n", at, found.start()), found.start()
-        values.append((line, found.group(1).replace('""', '"') if found.group(1) is not None else "#" + found.group(0)))
-    return _walk(values[2:])  # after the file type and the object class
+        quoted, number = found.groups()
+        values.append((line, float(number) if number else "<exists>" if quoted is None else quoted.replace('""', '"')))
+    begin = next((i + 1 for i, (_, value) in enumerate(values) if value == "<exists>"), len(values))
+    count = values[begin][1] if begin < len(values) else ""
+    return _walk(values, begin + 1, count) if isinstance(count, float) else ({}, line)
 
 
-def _walk(values: list[tuple[int, str]]) -> dict[str, list[Word]]:
+def _walk(values: list[Value], at: int, count: float) -> tuple[dict[str, list[Word]], int]:
     tiers: dict[str, list[Word]] = {}
-    at = next((i + 1 for i, (_, v) in enumerate(values) if v == "#<exists>"), 0) + 1  # past the number of tiers
-    while at + 4 < len(values):
-        kind, name = values[at][1], values[at + 1][1]
-        try:
-            many = int(float(values[at + 4][1][1:]))
-        except ValueError:
-            break
+    seen = 0
+    while seen < count and at + 4 < len(values):
+        (line, kind), (_, name), (_, many) = values[at], values[at + 1], values[at + 4]
+        width = {"IntervalTier": 3, "TextTier": 2}.get(str(kind))
+        if width is None or not isinstance(name, str) or not isinstance(many, float) or not 0 <= many < 1e7:
+            return tiers, line
         at += 5
-        width = 3 if kind == "IntervalTier" else 2
-        if kind == "IntervalTier":
-            spans = [values[i : i + 3] for i in range(at, min(at + 3 * many, len(values) - 2), 3)]
-            words = [
-                Word(a[0], float(a[1][1:]), float(b[1][1:]), c[1].strip())
-                for a, b, c in spans
-                if a[1][:1] == "#" and b[1][:1] == "#" and c[1].strip()
-            ]
+        stop = at + width * int(many)
+        if width == 3:
+            words, broken = _intervals(values[at:stop])
             tiers.setdefault(name, []).extend(words)
-        at += width * many
-    return tiers
+            if broken or stop > len(values):
+                return tiers, broken or values[-1][0]
+        at, seen = stop, seen + 1
+    return tiers, 0 if seen >= count else values[-1][0]
+
+
+def _intervals(values: list[Value]) -> tuple[list[Word], int]:
+    """Intervals with text, up to the line of one that is none (0: all are)."""
+    out: list[Word] = []
+    for i in range(0, len(values) - 2, 3):
+        (line, start), (_, end), (_, text) = values[i : i + 3]
+        if not isinstance(start, float) or not isinstance(end, float) or not isinstance(text, str):
+            return out, line
+        if text.strip():
+            out.append(Word(line, start, end, text.strip()))
+    return out, 0
