@@ -1,6 +1,7 @@
 """Figures of the data room: identity under every kind of copy, against Chromaprint, speed, and a million rows.
 
     python -m tests.bench.bench_data identity [--clips N] [--hard N]   recall and false matches by kind, both tools
+    python -m tests.bench.bench_data registry [--clips N]              what a published registry finds, by kind
     python -m tests.bench.bench_data scale [--rows N]                  seconds and peak memory of one check
 
 Times are CPU seconds of one core (`OMP_NUM_THREADS=1`), decoding included, so that other load does not count.
@@ -33,6 +34,7 @@ from tools.audio.facts import audio_facts
 from tools.audio.fingerprint import FP_RATE, fingerprint, narrow
 from tools.audio.near import NearIndex
 from tools.audio.read import RATE, Wave, read_clip
+from tools.data.registry_match import WordSets, chosen
 from tools.rows import Clip
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -400,6 +402,39 @@ class Theirs:
         return {"thresholds": self.thresholds, "times_real_time_fingerprints_only": rate}
 
 
+def registry(clips: int, folder: Path) -> dict[str, Any]:
+    """What a published registry finds without the audio: recall by kind, other clips that collide, other takes that do."""
+    sounds = corpus(clips, 1)
+    salt = bytes(16)
+    stored = []
+    for sound in sounds:
+        plain = fingerprint(narrow(sound.wave), query=False)
+        words = np.unique(plain.words[0, 0][plain.sure])
+        stored.append(words[chosen(words, salt)])
+    whole = WordSets.of(stored)
+    own = [WordSets.of([words]) for words in stored]
+    out: dict[str, Any] = {"clips": len(sounds), "kinds": {}}
+    rest = [WordSets.of([w for i, w in enumerate(stored) if i % 8 == k]) for k in range(8)]
+    false = [rest[(i + 4) % 8].best(narrow(s.wave), salt) > 0 for i, s in enumerate(sounds)]
+    out["clips_that_collide_with_40_others"] = sum(false)
+    takes = [own[i].best(narrow(s.again[0]), salt) > 0 for i, s in enumerate(sounds) if s.again]
+    out["other_takes_that_collide"] = f"{sum(takes)} of {len(takes)}"
+    real = [own[i].best(narrow(s.again[0]), salt) > 0 for i, s in enumerate(sounds) if s.name.startswith("digits")]
+    out["other_takes_by_real_people_that_collide"] = f"{sum(real)} of {len(real)}"
+    for kind in KINDS:
+        hits = 0
+        for i, sound in enumerate(sounds):
+            clip = written(folder, "copy", sound.wave, kind, i, sounds[i - 1].wave)
+            _, [(_, wave)] = audio_facts(clip)
+            hits += own[i].best(wave, salt) > 0
+        out["kinds"][kind] = round(hits / len(sounds), 4)
+    started = time.process_time()
+    for sound in sounds[:100]:
+        whole.best(narrow(sound.wave), salt)
+    out["times_real_time"] = round(sum(s.wave.size for s in sounds[:100]) / RATE / (time.process_time() - started))
+    return out
+
+
 def scale(rows: int, folder: Path) -> dict[str, Any]:
     """One check of a manifest of many rows that point at ten files; the row before the last is broken (F15)."""
     rng = np.random.default_rng(0)
@@ -433,7 +468,7 @@ def scale(rows: int, folder: Path) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["identity", "scale"])
+    parser.add_argument("what", choices=["identity", "registry", "scale"])
     parser.add_argument("--clips", type=int, default=320)
     parser.add_argument("--hard", type=int, default=3, help="other takes of each spoken clip (at most 5)")
     parser.add_argument("--rows", type=int, default=1_000_000)
@@ -441,7 +476,10 @@ def main() -> None:
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        found = identity(given.clips, given.hard, path) if given.what == "identity" else scale(given.rows, path)
+        if given.what == "identity":
+            found = identity(given.clips, given.hard, path)
+        else:
+            found = registry(given.clips, path) if given.what == "registry" else scale(given.rows, path)
     print(json.dumps({**found, "took_s": round(time.monotonic() - started, 1)}, indent=1))
 
 

@@ -57,7 +57,7 @@ class _TokenLogProbs(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, targets, first = ctx.saved_tensors
         dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
-        dw = torch.zeros_like(weight) if ctx.needs_input_grad[1] else None
+        dw = torch.zeros_like(weight.t()) if ctx.needs_input_grad[1] else None  # [d, W]: the faster way round
         for i, at in enumerate(range(0, len(x), CHUNK_ROWS)):
             rows = slice(at, at + CHUNK_ROWS)
             if ctx.kept:
@@ -69,8 +69,8 @@ class _TokenLogProbs(torch.autograd.Function):
             if dx is not None:
                 dx[rows] = multiply(dz, weight.t())
             if dw is not None:
-                dw += multiply(dz.t(), x[rows].t())
-        return dx, dw, None, None, None
+                dw += multiply(x[rows].t(), dz.t())
+        return dx, None if dw is None else dw.t(), None, None, None
 
 
 def token_logprobs(

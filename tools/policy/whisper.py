@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from tools.errors import CheckError, UsageError
 from tools.policy.base import NamedParameters, Tokens
 from tools.policy.export import write_export
 from tools.policy.languages import language_code, pin_language
-from tools.policy.product import apply, linear
+from tools.policy.product import linear
 from tools.policy.surface import select_surface
 from tools.policy.token_logprobs import token_logprobs
 from tools.policy.vocabulary import build_vocabulary
@@ -27,6 +26,7 @@ from tools.policy.weights import plain_state, state_digest
 from tools.policy.whisper_decoder import WhisperState, cross_keys
 from tools.policy.whisper_encoder import encode_clip
 from tools.policy.whisper_files import load_parts
+from tools.policy.whisper_forcing import hidden_states, pack
 
 RATE = 16_000
 
@@ -153,8 +153,8 @@ class WhisperPolicy:
         `room` tokens are to come; the state may fork up to `capacity` rows.
         """
         tokens = torch.tensor(prompts, device=self.device)
-        cross = [(k.contiguous(), v.contiguous()) for k, v in self.cross(encoded)]
-        state = WhisperState(self.decoder, self.embedding, cross, self.heads, tokens.shape[1] + room, capacity)
+        places = tokens.shape[1] + room
+        state = WhisperState(self.decoder, self.embedding, self.cross(encoded), self.heads, places, capacity)
         return state, self.logits(state.forward(tokens))
 
     def step(self, state: WhisperState, tokens: Tensor) -> Tensor:
@@ -179,65 +179,20 @@ class WhisperPolicy:
         `answers[b]` are clip b's answers (stop token included where there was one); rows run clip by clip, R is their
         number and T the longest answer. Differentiable in every trainable parameter and in `encoded`.
         """
-        rows = [(b, answer) for b, group in enumerate(answers) for answer in group]
-        self._check_answers(rows)
-        length = max(len(prompts[b]) + len(answer) - 1 for b, answer in rows)
-        t = max(len(answer) for _, answer in rows)
-        inputs = torch.full((len(rows), length), self.vocabulary.stop)
-        mask, at = torch.zeros(len(rows), t, dtype=torch.bool), torch.zeros(len(rows), length, dtype=torch.bool)
-        for r, (b, answer) in enumerate(rows):
-            fed = (*prompts[b], *answer[:-1])
-            inputs[r, : len(fed)] = torch.tensor(fed)
-            at[r, len(prompts[b]) - 1 : len(fed)] = True
-            mask[r, : len(answer)] = True
-        targets = torch.tensor([token for _, answer in rows for token in answer])
-        first = torch.zeros_like(mask).index_fill_(1, torch.tensor(0), True)[mask]
-        inputs, mask, at, targets, first = (v.to(self.device) for v in (inputs, mask, at, targets, first))
+        self._check_answers(answers)
+        packed = pack(prompts, answers, self.device)
+        hidden = hidden_states(self.decoder, self.heads, encoded, packed)[packed.predicts]
+        weight = self.model.proj_out.weight
+        values = token_logprobs(hidden, weight, packed.targets, packed.first, self.vocabulary, temperature)
+        return values.new_zeros(packed.mask.shape).masked_scatter(packed.mask, values), packed.mask
 
-        hidden = self._hidden(inputs, encoded, [len(group) for group in answers])[at]
-        values = token_logprobs(hidden, self.model.proj_out.weight, targets, first, self.vocabulary, temperature)
-        return values.new_zeros(mask.shape).masked_scatter(mask, values), mask
-
-    def _check_answers(self, rows: list[tuple[int, Tokens]]) -> None:
-        for b, answer in rows:
+    def _check_answers(self, answers: Sequence[Sequence[Tokens]]) -> None:
+        for b, answer in ((b, answer) for b, group in enumerate(answers) for answer in group):
             if not answer:
                 raise CheckError(f"An answer of clip {b} of the batch has no tokens; leave it out of its group.")
             for i, token in enumerate(answer):
                 if not self.vocabulary.allowed(token, first=i == 0):
                     raise CheckError(f"Token {token} of an answer of clip {b} of the batch can never be sampled.")
-
-    def _hidden(self, inputs: Tensor, encoded: Tensor, counts: list[int]) -> Tensor:
-        """Decoder output [R, L, d] for rows of token ids, `counts[b]` of them on clip b. Padding sits to the right."""
-        rows, length = inputs.shape
-        shape = (rows, length, self.heads, -1)
-        x = self.decoder.embed_tokens(inputs) + self.decoder.embed_positions.weight[:length]
-        for layer in self.decoder.layers:
-            own, cross = layer.self_attn, layer.encoder_attn
-            h = layer.self_attn_layer_norm(x)
-            q, k, v = (apply(p, h).view(shape).transpose(1, 2) for p in (own.q_proj, own.k_proj, own.v_proj))
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + apply(own.out_proj, y.transpose(1, 2).reshape(rows, length, -1))
-            q = apply(cross.q_proj, layer.encoder_attn_layer_norm(x))
-            y = self._attend_clips(q, cross_keys(layer, encoded, self.heads), counts)
-            x = x + apply(cross.out_proj, y)
-            x = x + apply(layer.fc2, layer.activation_fn(apply(layer.fc1, layer.final_layer_norm(x))))
-        return self.decoder.layer_norm(x)
-
-    def _attend_clips(self, q: Tensor, cross: tuple[Tensor, Tensor], counts: list[int]) -> Tensor:
-        """All queries of a clip's answers in one attention over its keys: the keys are read once a clip.
-
-        Clips with fewer answers are padded to the most of any, so that all go in one call: slicing the keys clip by
-        clip would make the backward pass write a gradient of full size for each of them.
-        """
-        _, length, width = q.shape
-        most = max(counts)
-        places = [clip * most + i for clip, count in enumerate(counts) for i in range(count)]
-        ragged = len(places) < most * len(counts)
-        at = torch.tensor(places, device=q.device)
-        wide = q.new_zeros(most * len(counts), length, width).index_copy(0, at, q) if ragged else q
-        wide = wide.view(len(counts), most * length, self.heads, width // self.heads).transpose(1, 2)
-        y = F.scaled_dot_product_attention(wide, *cross).transpose(1, 2).reshape(-1, length, width)
-        return y[at] if ragged else y
 
     # -- training surface and export ----------------------------------------------------------------------------
 

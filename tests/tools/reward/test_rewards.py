@@ -109,7 +109,7 @@ def test_grid() -> None:
 word = st.sampled_from(["six", "crates", "office", "the", "न", "我", "x"])
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(
     ref=st.lists(word, min_size=1, max_size=8),
     hyp=st.lists(word, max_size=30),
@@ -122,7 +122,7 @@ def test_bounds(ref: list[str], hyp: list[str], name: str) -> None:
     assert (value == 0.0) == (hyp == ref)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(ref=st.lists(word, min_size=2, max_size=8), at=st.integers(0, 7), more=st.integers(1, 4))
 def test_more_of_the_same_errors_never_pays(ref: list[str], at: int, more: int) -> None:
     """exact > one error > many errors, the many holding the one."""

@@ -25,14 +25,14 @@ DIGESTS = json.loads((Path(__file__).parent / "digests.json").read_text())
 
 
 @pytest.mark.parametrize("name", names())
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(text=any_text | script_text | english_text, lang=st.sampled_from(LANGS))
 def test_idempotent(name: str, text: str, lang: str | None) -> None:
     once = profile(name).normalise(text, lang)
     assert profile(name).normalise(once, lang) == once
 
 
-@settings(max_examples=600, deadline=None, derandomize=True)
+@settings(max_examples=300, deadline=None, derandomize=True)
 @given(text=english_text)
 def test_english_numbers_are_idempotent(text: str) -> None:
     once = profile("english").normalise(text)
@@ -40,7 +40,7 @@ def test_english_numbers_are_idempotent(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", names())
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(text=any_text | script_text, lang=st.sampled_from(LANGS))
 def test_units_hold_no_white_space_and_all_of_the_text(name: str, text: str, lang: str | None) -> None:
     units = profile(name).units(text, lang)
@@ -53,7 +53,7 @@ FOLDS_MARKS = {"english", "arabic"}  # english: Latin accents; arabic: short vow
 
 
 @pytest.mark.parametrize("name", sorted(set(names()) - FOLDS_MARKS))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(
     word=st.sampled_from(sorted(ALPHABETS)).flatmap(
         lambda n: st.text(st.sampled_from(ALPHABETS[n]), min_size=1, max_size=8)
