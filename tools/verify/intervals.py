@@ -7,6 +7,7 @@ high * B >> 32. Here a resample is a vector of how often each block is drawn; th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -46,6 +47,13 @@ def recompute_interval(
     by = next((f for f in chain[chain.index(by) :] if all(row.get(f) for row in left.values())), "id")
     names = sorted({row[by] for row in left.values()})
     table = [_block(profile, left, right, by, name, metric == "cer") for name in names]
+    return resampled(table, by, noise_floor, resamples, seed)
+
+
+def resampled(
+    table: Sequence[tuple[float, float, float]], by: str, noise_floor: float, resamples: int = 10_000, seed: int = 0
+) -> dict[str, Any]:
+    """The comparison of a table of (errors of a, errors of b, units), one row a block, blocks in order of name."""
     ea, eb, units = (sum(column) for column in zip(*table))
     delta = (eb - ea) / units if units else None
     out: dict[str, Any] = {
@@ -55,10 +63,10 @@ def recompute_interval(
         "error_reduction": (ea - eb) / ea if ea and units else None,
         "interval": None,
         "delta_interval": None,
-        "blocks": len(names),
+        "blocks": len(table),
         "block_by": by,
     }
-    if len(names) >= 10:
+    if len(table) >= 10:
         deltas, reductions = _resample(np.array(table, dtype=float), resamples, seed)
         p = _tail([row[0] + row[1] for row in table])
         out["delta_interval"] = _interval(deltas, p)
@@ -100,7 +108,7 @@ def _resample(table: Any, resamples: int, seed: int) -> tuple[list[float], list[
     return deltas, reductions
 
 
-def _tail(errors: list[int]) -> float:
+def _tail(errors: list[float]) -> float:
     """Phi(-sqrt(n / (n - 1)) * t(97.5 %, n - 1)), n = (sum w)^2 / sum w^2 over the blocks' errors of both."""
     n = max(sum(errors) ** 2 / sum(w * w for w in errors), 2.0) if any(errors) else float(len(errors))
     return NormalDist().cdf(-math.sqrt(n / (n - 1)) * float(student.ppf(0.975, n - 1)))
