@@ -34,6 +34,20 @@ def read_16k(clip: Clip) -> np.ndarray:
     return read_clip(clip)
 
 
+def training_encode(policy: Policy, cache: EncoderCache) -> Callable[[Sequence[Clip]], Tensor]:
+    """How a trainer of `policy` encodes: from the seed's cache while its encoder is frozen, else each clip anew.
+
+    A clip is encoded once, whatever the number of its answers, and carries gradients where they are enabled.
+    """
+
+    def encode(clips: Sequence[Clip]) -> Tensor:
+        if not policy.encoder_trains:
+            return cache.get(clips)
+        return policy.encode([cache.read(clip) for clip in clips])
+
+    return encode
+
+
 class EncoderCache:
     """`get(clips)` gives encoder outputs [B, S, d]. The policy's encoder must stay as it is while the cache is used.
 
@@ -42,7 +56,7 @@ class EncoderCache:
 
     def __init__(self, policy: Policy, folder: Path, max_bytes: int = MAX_BYTES, read: Read = read_16k) -> None:
         self.policy, self.max_bytes, self.read = policy, max_bytes, read
-        self.folder = folder / policy.encoder_digest[:16]
+        self.root, self.folder = folder, folder / policy.encoder_digest[:16]
         self.folder.mkdir(parents=True, exist_ok=True)
         for half in self.folder.glob("*.tmp"):
             half.unlink(missing_ok=True)

@@ -50,6 +50,10 @@ class Policy(Protocol):
     @property
     def encoder_digest(self) -> str: ...
 
+    @property
+    def encoder_trains(self) -> bool:
+        """Whether the present surface holds a tensor of what `encode` runs."""
+
     def encode(self, waves: Sequence[np.ndarray]) -> Tensor:
         """16 kHz float32 waves -> [B, S, d]; each clip alone, so that its output never depends on the batch."""
 

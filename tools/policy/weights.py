@@ -29,14 +29,12 @@ SHAPE_FIELDS = (
 
 
 def effective(linear: nn.Module) -> tuple[Tensor, Tensor | None]:
-    """Weight [out, in] and bias of a linear layer; of a wrapped one (LoRA and kin) what its forward amounts to."""
+    """Weight [out, in] and bias of a linear layer; of an adapted one (LoRA and kin) what its forward amounts to."""
     if isinstance(linear, nn.Linear):
         return linear.weight, linear.bias
-    base: Any = linear.base_layer
-    with torch.no_grad():
-        eye = torch.eye(base.in_features, device=base.weight.device, dtype=base.weight.dtype)
-        zero = linear(torch.zeros(1, base.in_features, device=eye.device, dtype=eye.dtype))
-        return (linear(eye) - zero).T.contiguous(), base.bias
+    from tools.policy.adapters import merged
+
+    return merged(linear)
 
 
 def plain_state(model: nn.Module) -> dict[str, Tensor]:

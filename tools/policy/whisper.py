@@ -75,6 +75,11 @@ class WhisperPolicy:
     def encoder_digest(self) -> str:
         return self._digest("model.encoder.")
 
+    @property
+    def encoder_trains(self) -> bool:
+        """Whether the present surface holds a tensor of the encoder; its outputs can then not be kept."""
+        return any(p.requires_grad for p in self.encoder.parameters())
+
     # -- audio --------------------------------------------------------------------------------------------------
 
     def features(self, wave: np.ndarray) -> Tensor:
@@ -92,7 +97,7 @@ class WhisperPolicy:
         return self.encode_features([self.features(wave) for wave in waves])
 
     def encode_features(self, features: Sequence[Tensor]) -> Tensor:
-        train = torch.is_grad_enabled() and any(p.requires_grad for p in self.encoder.parameters())
+        train = torch.is_grad_enabled() and self.encoder_trains
         with torch.set_grad_enabled(train):
             return torch.cat([encode_clip(self.encoder, mel) for mel in features])
 

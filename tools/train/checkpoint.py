@@ -1,7 +1,8 @@
 """Checkpoints of a run: whole or not there, checked by size and digest, resumable to the bit.
 
     checkpoints/u0010/
-        trainable.safetensors    the trained tensors by name
+        trainable.safetensors    the trained tensors by the plain model's names; of an adapter, what its layers amount to
+    adapter.safetensors      the adapter's own tensors, where one trains
         optimiser.safetensors    AdamW's moments and torch's random state (removed from older checkpoints to save disk)
         state.json               update, data position, counters
         COMPLETE                 sizes and sha256 of the files above; written last
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 MARKER = "COMPLETE"
 WEIGHTS, OPTIMISER, STATE = "trainable.safetensors", "optimiser.safetensors", "state.json"
+ADAPTER = "adapter.safetensors"
 TEMPORARY, ASIDE = ".tmp-", "aside-"
 
 
@@ -76,16 +78,18 @@ def write_checkpoint(
     state: Mapping[str, Any],
     digest: str,
     candidate: bool = True,
+    adapter: Mapping[str, Tensor] | None = None,
 ) -> Checkpoint:
     """Write `root/u<update>` atomically and return it. Raises CheckError on a full disk; older ones stay whole."""
     final, work = root / folder_name(update), root / f"{TEMPORARY}{folder_name(update)}"
-    need = sum(t.numel() * t.element_size() for t in (*weights.values(), *optimiser.values())) + 65536
+    tensors = {WEIGHTS: weights, OPTIMISER: optimiser} | ({ADAPTER: adapter} if adapter else {})
+    need = sum(t.numel() * t.element_size() for named in tensors.values() for t in named.values()) + 65536
     root.mkdir(parents=True, exist_ok=True)
     remove_temporary(root)
     check_free(root, need, f"checkpoint {final.name}")
     try:
         work.mkdir()
-        _write_files(work, weights, optimiser, state)
+        _write_files(work, tensors, state)
         marker = {"v": 1, "update": update, "digest": digest, "candidate": candidate, "files": _inventory(work)}
         _write_text(work / MARKER, json.dumps(marker, indent=1, sort_keys=True) + "\n")
         _sync_folder(work)
@@ -101,12 +105,10 @@ def write_checkpoint(
     return Checkpoint(final, update, digest, candidate, True)
 
 
-def _write_files(
-    work: Path, weights: Mapping[str, Tensor], optimiser: Mapping[str, Tensor], state: Mapping[str, Any]
-) -> None:
+def _write_files(work: Path, files: Mapping[str, Mapping[str, Tensor]], state: Mapping[str, Any]) -> None:
     from safetensors.torch import save
 
-    for name, tensors in ((WEIGHTS, weights), (OPTIMISER, optimiser)):
+    for name, tensors in files.items():
         plain = {k: t.detach().cpu().contiguous() for k, t in tensors.items()}
         _write_bytes(work / name, save(plain))
     _write_text(work / STATE, json.dumps(dict(state), sort_keys=True) + "\n")
@@ -168,6 +170,14 @@ def read_weights(checkpoint: Checkpoint) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
     return load_file(checkpoint.folder / WEIGHTS)
+
+
+def read_trained(checkpoint: Checkpoint) -> dict[str, Tensor]:
+    """The tensors that trained, by the names they train under: an adapter's own where there is one."""
+    from safetensors.torch import load_file
+
+    adapter = checkpoint.folder / ADAPTER
+    return load_file(adapter) if adapter.is_file() else read_weights(checkpoint)
 
 
 def read_optimiser(checkpoint: Checkpoint) -> dict[str, Tensor]:

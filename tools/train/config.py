@@ -69,6 +69,14 @@ class GspoConfig(BaseModel):
     )
     surface_tensors: int | None = Field(None, ge=1, description="Asserted count of trainable tensors, where given.")
     surface_scalars: int | None = Field(None, ge=1, description="Asserted count of trainable scalars, where given.")
+    adapter: Literal["none", "lora", "rslora", "dora", "rsdora"] = Field(
+        "none", description="Low-rank adapters on the surface's linear layers train instead of the surface itself."
+    )
+    adapter_rank: int = Field(16, ge=1, description="Rank of the adapters.")
+    adapter_alpha: float = Field(32.0, gt=0, description="Adapters are scaled by this over the rank (rs: its root).")
+    adapter_layers: tuple[str, ...] = Field(
+        (), description="Only linear layers whose name contains one of these are adapted; all of the surface if empty."
+    )
     precision: Literal["float32", "bf16"] = Field(
         "float32", description="Arithmetic of the training forward; bf16 is autocast, the trained weights stay float32."
     )
@@ -100,8 +108,9 @@ class GspoConfig(BaseModel):
 
     @property
     def digest(self) -> str:
-        """sha256 over the canonical JSON of all settings but `preset`, which is only a name."""
-        body = self.model_dump(mode="json", exclude={"preset"})
+        """sha256 over the canonical JSON of all settings but `preset`, which is only a name, and adapters where none."""
+        unused = {name for name in type(self).model_fields if name.startswith("adapter")}
+        body = self.model_dump(mode="json", exclude={"preset"} | (unused if self.adapter == "none" else set()))
         return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     @property

@@ -13,7 +13,7 @@ from tools.train import loss as losses
 from tools.train.config import GspoConfig
 from tools.train.prepare import TrainGroup
 from tools.train.rollout import Encode, Prompts
-from tools.train.surface import frozen_digest, trained_surface
+from tools.train.surface import frozen_digest, plain_weights, trained_surface
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -224,8 +224,17 @@ class Learner:
 
     # -- state --------------------------------------------------------------------------------------------------
 
+    @property
+    def adapted(self) -> bool:
+        return self.config.adapter != "none"
+
     def weights(self) -> dict[str, Tensor]:
+        """The trained tensors as they are (adapters apart)."""
         return {k: p.detach() for k, p in self.named.items()}
+
+    def plain_weights(self) -> dict[str, Tensor]:
+        """The trained tensors by the plain model's names, adapters merged."""
+        return plain_weights(self.policy, self.named)
 
     def optimiser_state(self) -> dict[str, Tensor]:
         """AdamW's moments and step counts by tensor name."""

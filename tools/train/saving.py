@@ -53,7 +53,8 @@ class Saver:
         done = disk.write_checkpoint(
             self.root,
             progress.update,
-            weights=self.learner.weights(),
+            weights=self.learner.plain_weights(),
+            adapter=self.learner.weights() if self.learner.adapted else None,
             optimiser={**self.learner.optimiser_state(), "rng:torch": torch.get_rng_state()},
             state=state,
             digest=self.policy.digest,
@@ -92,7 +93,7 @@ class Saver:
 
         state, optimiser = disk.read_state(start), disk.read_optimiser(start)
         torch.set_rng_state(optimiser.pop("rng:torch"))
-        self.learner.restore(disk.read_weights(start), optimiser)
+        self.learner.restore(disk.read_trained(start), optimiser)
         if self.policy.digest != start.digest:
             raise CheckError(f"checkpoint {start.folder} gives another model than the one it was written from")
         return Progress(state["update"], Position(**state["position"]), dict(state["presented"]), state["flat"])
@@ -101,15 +102,20 @@ class Saver:
         """The weights of the last whole candidate, or the seed model's; returns its update, 0 for the seed."""
         good = [c for c in disk.find_checkpoints(self.root).complete if c.candidate]
         if good:
-            self.learner.restore(disk.read_weights(good[-1]), None)
+            self.learner.restore(disk.read_trained(good[-1]), None)
             return good[-1].update
         self.learner.to_start()
         return 0
+
+    def _merged(self) -> int:
+        """Bytes that an adapter's merged weights take beside it."""
+        learner = self.learner
+        return sum(t.numel() * t.element_size() for t in learner.plain_weights().values()) if learner.adapted else 0
 
     def check_disk(self, update: int) -> None:
         """Room for what is to come: light checkpoints, and full ones for those kept resumable and one in writing."""
         c = self.config
         weights = sum(p.numel() * p.element_size() for p in self.learner.named.values())
         left = -(-(c.updates - update) // c.checkpoint_every)
-        need = weights * left + 2 * weights * min(left, c.keep_resumable + 1) + 2**20
+        need = (weights + self._merged()) * left + 2 * weights * min(left, c.keep_resumable + 1) + 2**20
         disk.check_free(self.root.parent, need, f"run {self.root.parent.name}")

@@ -1,11 +1,16 @@
-"""What trains and what stays: the trainable tensors by name, and digests over them and over the frozen rest."""
+"""What trains and what stays: the trainable tensors by name, and digests over them and over the frozen rest.
+
+A surface is named (the policy knows what it means) or listed tensor by tensor; a list must come with the number of its
+tensors and scalars, which is asserted before the first step. With an adapter, low-rank factors on the surface's linear
+layers train in its place.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from typing import Any
 
-from tools.errors import CheckError
+from tools.errors import CheckError, UsageError
 from tools.train.config import GspoConfig
 
 
@@ -16,7 +21,14 @@ def trained_surface(policy: Any, config: GspoConfig) -> dict[str, Any]:
     if config.freeze:
         named = {k: p for k, p in named.items() if not any(part in k for part in config.freeze)}
         named = dict(policy.trainable(sorted(named)))
+    if config.adapter != "none":
+        named = _adapted(policy, named, config)
     tensors, scalars = len(named), sum(p.numel() for p in named.values())
+    if not isinstance(config.surface, str) and None in (config.surface_tensors, config.surface_scalars):
+        raise UsageError(
+            "a surface that lists its tensors needs surface_tensors and surface_scalars, to be asserted before the first "
+            f"step: this one has {tensors} and {scalars}"
+        )
     for what, want, have in (
         ("tensors", config.surface_tensors, tensors),
         ("scalars", config.surface_scalars, scalars),
@@ -24,6 +36,24 @@ def trained_surface(policy: Any, config: GspoConfig) -> dict[str, Any]:
         if want is not None and want != have:
             raise CheckError(f"the training surface has {have:,} {what} where the settings assert {want:,}")
     return named
+
+
+def _adapted(policy: Any, named: dict[str, Any], config: GspoConfig) -> dict[str, Any]:
+    from tools.policy.adapters import AdapterSpec, add_adapters
+
+    kind, rank, alpha = config.adapter, config.adapter_rank, config.adapter_alpha
+    spec = AdapterSpec(kind, rank, alpha, config.adapter_layers, config.random_seed)
+    return dict(add_adapters(policy.model, sorted(named), spec))
+
+
+def plain_weights(policy: Any, named: dict[str, Any]) -> dict[str, Any]:
+    """What the trained tensors amount to under the names of the plain model: adapters merged into their layers."""
+    if not any(".lora_" in name for name in named):
+        return {name: p.detach() for name, p in named.items()}
+    from tools.policy.adapters import merged
+
+    layers = sorted({name.split(".lora_")[0] for name in named})
+    return {f"{layer}.weight": merged(policy.model.get_submodule(layer))[0] for layer in layers}
 
 
 def tensors_digest(named: dict[str, Any]) -> str:

@@ -347,7 +347,7 @@ class _Run:
         if result.last_good and result.last_good not in at:
             return None
         if result.last_good:
-            self.learner.restore(disk.read_weights(at[result.last_good]), None)
+            self.learner.restore(disk.read_trained(at[result.last_good]), None)
             self._evaluate(result.last_good)
         return self._with_metrics(result)
 

@@ -53,6 +53,8 @@ class Recogniser:
         import torch
         from safetensors.torch import load_file
 
+        from tools.decode.encoder_cache import EncoderCache
+
         tensors = {} if weights is None else load_file(weights)
         named = dict(self.policy.model.named_parameters())
         for name in tensors:
@@ -61,6 +63,8 @@ class Recogniser:
             for name, value in {**self._seed, **tensors}.items():
                 if not torch.equal(named[name], value):
                     named[name].copy_(value)
+        if self.cache.folder.name != self.policy.encoder_digest[:16]:  # the checkpoint has an encoder of its own
+            self.cache = EncoderCache(self.policy, self.cache.root, self.cache.max_bytes, self.cache.read)
 
     def chunks(self, clips: Sequence[Clip]) -> Iterator[Sequence[Clip]]:
         for start in range(0, len(clips), self.chunk):

@@ -11,8 +11,10 @@ import torch
 from tests.tools.policy.tiny import noise, tiny_whisper
 from tools.decode.local import answer_seed, greedy, sample
 from tools.errors import CheckError
+from tools.policy.adapters import KINDS, AdapterSpec, add_adapters
 from tools.policy.whisper import WhisperPolicy
 from tools.rows import Answer
+from tools.train.surface import plain_weights
 
 IDS = ["a", "b", "c", "d"]
 LANGS = ["en", "de", "es", "fr"]
@@ -163,33 +165,27 @@ def test_forking_rows_moves_as_few_as_it_must(policy: WhisperPolicy, encoded: to
     assert state.rows == 1 and torch.equal(state.cache[:, :, 0, :, : state.length], before[:, :, parents[order[5]]])
 
 
-def test_adapters_are_part_of_the_model_that_decodes(tmp_path: Path) -> None:
-    """A layer wrapped as peft wraps it (base_layer, a forward of its own) decodes as its merged weight does."""
-
-    class Wrapped(torch.nn.Module):
-        def __init__(self, base: torch.nn.Linear) -> None:
-            super().__init__()
-            self.base_layer = base
-            self.down = torch.nn.Linear(base.in_features, 2, bias=False)
-            self.up = torch.nn.Linear(2, base.out_features, bias=False)
-
-        def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.base_layer(x) + self.up(self.down(x))
-
-    folder = tiny_whisper(tmp_path / "tiny")
-    wrapped, merged = WhisperPolicy.load(folder), WhisperPolicy.load(folder)
+@pytest.mark.parametrize("kind", KINDS)
+def test_adapters_are_part_of_the_model_that_decodes(tmp_path: Path, kind: str) -> None:
+    """Adapted layers decode and export as their merged weights do, under the plain model's names."""
+    adapted, plain = (WhisperPolicy.load(tiny_whisper(tmp_path / name)) for name in ("adapted", "plain"))
+    surface = [name for name, _ in adapted.trainable("decoder-layers")]
+    named = add_adapters(adapted.model, surface, AdapterSpec(kind, 2, 4.0, ("attn",)))
+    assert adapted.digest == plain.digest
     torch.manual_seed(3)
-    for name in ("self_attn", "encoder_attn"):
-        for part in ("q_proj", "v_proj"):
-            module = Wrapped(getattr(getattr(wrapped.decoder.layers[1], name), part))
-            setattr(getattr(wrapped.decoder.layers[1], name), part, module)
-            with torch.no_grad():
-                getattr(getattr(merged.decoder.layers[1], name), part).weight += module.up.weight @ module.down.weight
     with torch.no_grad():
-        encoded = wrapped.encode([noise(0), noise(1)])
-    prompts = [wrapped.prompt_ids("", "en")] * 2
-    assert greedy(wrapped, encoded, prompts, LIMIT, IDS[:2]) == greedy(merged, encoded, prompts, LIMIT, IDS[:2])
-    wrapped.export(tmp_path / "export", {})
+        for _, parameter in named:
+            parameter += torch.randn_like(parameter) * 0.2
+        for name, weight in plain_weights(adapted, dict(named)).items():
+            plain.model.get_parameter(name).copy_(weight)
+        encoded = adapted.encode([noise(0), noise(1)])
+    assert adapted.digest == plain.digest
+    prompts = [adapted.prompt_ids("", "en")] * 2
+    expected = greedy(plain, encoded, prompts, LIMIT, IDS[:2])
+    assert greedy(adapted, encoded, prompts, LIMIT, IDS[:2]) == expected
+    values = [policy.logprobs(encoded, prompts, [[a.tokens] for a in expected])[0] for policy in (adapted, plain)]
+    torch.testing.assert_close(values[0], values[1], rtol=1e-5, atol=1e-5)
+    adapted.export(tmp_path / "export", {})
     exported = WhisperPolicy.load(tmp_path / "export")
-    assert set(exported.model.state_dict()) == set(merged.model.state_dict())
-    assert greedy(exported, encoded, prompts, LIMIT, IDS[:2]) == greedy(merged, encoded, prompts, LIMIT, IDS[:2])
+    assert set(exported.model.state_dict()) == set(plain.model.state_dict())
+    assert exported.digest == plain.digest
