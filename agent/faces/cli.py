@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from agent.faces.data import Json, Manifests, registry
 from tools.errors import RehearError, UsageError
 
 app = typer.Typer(
@@ -24,7 +25,7 @@ app = typer.Typer(
     help="Reinforcement learning for speech recognisers, with a ledger that a stranger can audit.",
 )
 
-Json = Annotated[bool, typer.Option("--json", help="Exactly one JSON document on stdout, on every way out.")]
+app.add_typer(registry, name="registry")
 Stream = Annotated[bool, typer.Option("--stream", help="One JSON event a line on stdout, the final document last.")]
 Workdir = Annotated[Path | None, typer.Option(help="Work directory (default workdirs/<name>).")]
 Finished = Annotated[Path, typer.Argument(metavar="WORKDIR", help="A work directory.")]
@@ -62,19 +63,31 @@ def run(
 
 @app.command()
 def check(
-    manifests: Annotated[list[Path], typer.Argument(help="Manifests; several are splits, named by file.")],
+    manifests: Manifests,
+    task: Annotated[str, typer.Option(help="asr (rows need a reference) or label (rows need a label).")] = "asr",
+    lang: Annotated[list[str] | None, typer.Option(help="A language that rows may be in. Repeatable.")] = None,
+    max_duration: Annotated[float, typer.Option(help="The model's window in seconds.")] = 30.0,
+    max_quarantine: Annotated[
+        float | None, typer.Option(help="Share of a split that may be set aside (default 0.05; 0 for dev and test).")
+    ] = None,
+    near: Annotated[bool, typer.Option(help="Look for near copies of audio too.")] = True,
+    cache: Annotated[
+        Path | None, typer.Option(help="File that remembers what was heard: next time only the rest.")
+    ] = None,
+    drop_leaks: Annotated[bool, typer.Option("--drop-leaks", help="Write no train row that leaks.")] = False,
+    write_nemo: Annotated[Path | None, typer.Option(help="Folder for NeMo manifests of the rows kept.")] = None,
+    write_lhotse: Annotated[Path | None, typer.Option(help="Folder for Lhotse cuts of the rows kept.")] = None,
+    write_rows: Annotated[
+        Path | None, typer.Option(help="File for the rows kept, with digests of their audio.")
+    ] = None,
     json_: Json = False,
 ) -> None:
-    """Check manifests: rows, audio, splits. Nothing is changed."""
-    from tools.data.checks import check_paths
+    """Check manifests (several are splits, named by file): rows, audio, leaks. What is given is never changed."""
+    from agent.faces.data import Outputs, run_check
 
-    report = check_paths(manifests).to_json()
-    blocked = any(f["severity"] == "block" for f in report["findings"])
-    if json_:
-        _print_json(report)
-    else:
-        _print_check(report)
-    raise typer.Exit(5 if blocked else 0)
+    options = {"task": task, "languages": lang, "max_duration_s": max_duration, "max_quarantine": max_quarantine}
+    outputs = Outputs(write_nemo, write_lhotse, write_rows, drop_leaks)
+    raise typer.Exit(run_check(manifests, options | {"near": near, "cache": cache}, outputs, json_))
 
 
 @app.command()
@@ -198,14 +211,6 @@ def _cell(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(_cell(v) for v in value) or "none"
     return "" if value is None else str(value)
-
-
-def _print_check(report: dict[str, Any]) -> None:
-    print(f"{report['rows_in']} rows in, {report['kept']} kept, {len(report['quarantined'])} quarantined")
-    for q in report["quarantined"]:
-        print(f"  {q['manifest']}:{q['row']} {q['id']}: {q['reason']}")
-    for f in report["findings"]:
-        print(f"  {f['severity']:<5} {f['check']}: {f['text']}")
 
 
 def main(argv: list[str] | None = None) -> None:

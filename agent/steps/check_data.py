@@ -90,7 +90,7 @@ def _made_splits(context: Context, report: CheckReport) -> list[Clip] | None:
     by = brief.answer_to("splits") or "speaker"
     shares = {s: FRACTIONS[s] for s in ("train", *[m for m in missing if m != "train"])}
     material = [c for c in report.kept if c.split == source]
-    dealt = make_splits(material, by, shares, int(brief.answer_to("random_seed") or 0))
+    dealt = make_splits(material, by, shares, int(brief.answer_to("random_seed") or 0), report.same_audio)
     context.decide(
         "splits", {s: len(rows) for s, rows in dealt.items()}, f"made from {source} by {by}, whole groups dealt out"
     )

@@ -227,16 +227,17 @@ class Cpu:
         return used.ru_utime + used.ru_stime
 
 
-def chromaprint(paths: list[Path], cpu: Cpu) -> list[np.ndarray]:
-    """Raw fingerprints by fpcalc, all files in one process; empty where it gives none."""
-    with cpu:
-        command = ["fpcalc", "-raw", "-json", "-ignore-errors", *map(str, paths)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
+def chromaprint(paths: list[Path]) -> list[np.ndarray]:
+    """Raw fingerprints by fpcalc, in the order of the files; empty for a clip that is too short for one (fpcalc stops
+    there and is started again behind it).
+    """
     found: list[np.ndarray] = []
-    for path in paths:  # a file without a fingerprint has no line; lines come in order and tell the duration
-        ours = bool(lines) and abs(lines[0]["duration"] - soundfile.info(path).duration) < 0.1
-        found.append(np.array(lines.pop(0)["fingerprint"] if ours else [], dtype=np.uint32))
+    while len(found) < len(paths):
+        command = ["fpcalc", "-raw", "-json", "-ignore-errors", *map(str, paths[len(found) :])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines()
+        found += [np.array(json.loads(line)["fingerprint"], dtype=np.uint32) for line in lines]
+        found += [np.zeros(0, dtype=np.uint32)] if len(found) < len(paths) else []
     return found
 
 
@@ -293,12 +294,12 @@ def _kind(sounds: list[Sound], kind: str, ours: Ours, theirs: Theirs | None, fol
     copies = []
     for k, sound in enumerate(sounds):
         copies.append(written(folder, f"copy{k}", sound.wave, kind, k, sounds[k - 1].wave))
-    hits = false = 0
+    missed, false = [], 0
     for k, clip in enumerate(copies):
         keys = [key for key, _ in ours.found(clip)]
-        hits += k in keys
+        missed += [] if k in keys else [sounds[k].name]
         false += len(set(keys) - {k})
-    out = {"recall": round(hits / len(sounds), 4), "false": false}
+    out = {"recall": round(1 - len(missed) / len(sounds), 4), "false": false, "missed": missed}
     if theirs:
         out["chromaprint_recall"] = round(theirs.recall([c.audio for c in copies]), 4)
     for clip in copies:
@@ -315,7 +316,7 @@ def _hour(sounds: list[Sound], folder: Path) -> dict[str, Any]:
     path = folder / "hour.wav"
     _write(path, np.concatenate(line)[: 3600 * RATE])
     stored = Ours([Clip("hour", path, "")])
-    hits, worst = 0, 0.0
+    missed, worst = [], 0.0
     for k, sound in enumerate(sounds):
         begin = (sound.wave.size - round(CUT_S * RATE)) // 2
         cut = folder / "cut.wav"
@@ -323,9 +324,10 @@ def _hour(sounds: list[Sound], folder: Path) -> dict[str, Any]:
         want = (starts[k] + begin) / RATE
         offsets = [offset for _, offset in stored.found(Clip("cut", cut, ""))]
         near = min((abs(offset - want) for offset in offsets), default=np.inf)
-        hits += near < 0.01
+        missed += [] if near < 0.01 else [sound.name]
         worst = max(worst, near if near < 0.01 else 0.0)
-    return {"recall": round(hits / len(sounds), 4), "worst_offset_s": round(worst, 5), **stored.speeds()}
+    recall = round(1 - len(missed) / len(sounds), 4)
+    return {"recall": recall, "missed": missed, "worst_offset_s": round(worst, 5), **stored.speeds()}
 
 
 class Ours:
@@ -371,27 +373,27 @@ LEAST_ITEMS = (1, 2, 4, 8)
 
 class Theirs:
     """Chromaprint over the same files, at thresholds that let no known different pair through: for each least number of
-    items one, and the best of them for each kind of copy.
+    items one, and the best of them for each kind of copy. Timed over the files it has a fingerprint for, in one process.
     """
 
     def __init__(self, stored: list[Path]) -> None:
-        self.cpu, self.seconds = Cpu(children=True), 0.0
-        self.stored = self._of(stored)
+        self.stored = chromaprint(stored)
         self.thresholds: dict[int, float] = {}
-
-    def _of(self, paths: list[Path]) -> list[np.ndarray]:
-        self.seconds += sum(soundfile.info(path).duration for path in paths)
-        return chromaprint(paths, self.cpu)
+        told = [path for path, found in zip(stored, self.stored) if len(found)]
+        self.without, self.cpu = len(stored) - len(told), Cpu(children=True)
+        with self.cpu:
+            chromaprint(told)
+        self.seconds = sum(soundfile.info(path).duration for path in told)
 
     def calibrate(self, negatives: list[tuple[int, Clip]]) -> None:
-        again = self._of([clip.audio for _, clip in negatives])
+        again = chromaprint([clip.audio for _, clip in negatives])
         pairs = [(print_, self.stored[k]) for (k, _), print_ in zip(negatives, again)]
         pairs += zip(self.stored, self.stored[7:])
         for items in LEAST_ITEMS:
             self.thresholds[items] = min((chromaprint_distance(a, b, items) for a, b in pairs), default=0.0)
 
     def recall(self, copies: list[Path]) -> float:
-        found = self._of(copies)
+        found = chromaprint(copies)
         return max(
             float(np.mean([chromaprint_distance(a, b, items) < threshold for a, b in zip(found, self.stored)]))
             for items, threshold in self.thresholds.items()
@@ -399,7 +401,8 @@ class Theirs:
 
     def speeds(self) -> dict[str, Any]:
         rate = round(self.seconds / max(self.cpu.seconds, 1e-9))
-        return {"thresholds": self.thresholds, "times_real_time_fingerprints_only": rate}
+        told = {"times_real_time_fingerprints_only": rate, "clips_without_a_fingerprint": self.without}
+        return {"thresholds": self.thresholds, **told}
 
 
 def registry(clips: int, folder: Path) -> dict[str, Any]:

@@ -49,12 +49,13 @@ class FactsCache:
     def __init__(self, path: Path | str) -> None:
         try:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path)
+            self._db = sqlite3.connect(path, timeout=2.0)
             self._db.executescript(_TABLES)
+            self._db.execute("BEGIN IMMEDIATE")  # held to the end of the check: a second one is told, not mixed in
             self._renew()
         except (sqlite3.Error, OSError) as error:
             raise UsageError(
-                f"{path} cannot be used as a cache of audio facts ({error}): delete it or name another"
+                f"{path} cannot be used as a cache of audio facts ({error}): end the check that uses it, delete it, or name another"
             ) from error
 
     def _renew(self) -> None:

@@ -126,7 +126,7 @@ def _run(items: Iterator[Item], given: Mapping[str, Any]) -> CheckReport:
     ]
     rows: Sequence[Clip] = Rows(table, kept.rows)
     rows = list(rows) if len(rows) <= LIST_ROWS else rows
-    return CheckReport(rows_in, rows, quarantined, findings, hearing.ties, hearing.near_checked)
+    return CheckReport(rows_in, rows, quarantined, findings, hearing.ties, hearing.near_checked, hearing.heard)
 
 
 def _options(given: Mapping[str, Any]) -> Options:

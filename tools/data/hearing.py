@@ -31,6 +31,7 @@ class Hearing:
     findings: list[Finding] = field(default_factory=list)
     ties: list[tuple[Place, Place]] = field(default_factory=list)
     near_checked: bool = False
+    heard: int = 0  # stretches that were decoded; the others were remembered
 
 
 @dataclass
@@ -101,11 +102,12 @@ def hear_all(
     masks = split_masks(table, rows, group)
     stored = np.array([bool(mask & _bits(table, _stored(table, rows))) for mask in masks], dtype=bool)
     memory = Memory(cache, stored)
-    done = 0
+    done = heard_now = 0
     for ask in (False, True):
         for stretch, facts, waves in _heard(state, memory, np.flatnonzero(stored != ask), ask, mapper):
             state.take(stretch, facts)
             done += 1
+            heard_now += waves is not None
             progress("audio", done, len(firsts))
             prints: list[Print] = []
             if search is not None and state.known[state.members(stretch)].any():
@@ -118,7 +120,7 @@ def hear_all(
     state.pairs += memory.old_pairs()
     memory.finish(state.pairs, search)
     table.columns["marks"][rows] |= pace_marks(table, rows)
-    return _concluded(state, search, note)
+    return _concluded(state, search, note, heard_now)
 
 
 def _heard(
@@ -194,7 +196,7 @@ def _different(state: _State, stored: npt.NDArray[np.bool_]) -> list[tuple[int, 
     return out
 
 
-def _concluded(state: _State, search: NearSearch | None, note: str) -> Hearing:
+def _concluded(state: _State, search: NearSearch | None, note: str, heard_now: int) -> Hearing:
     table, usable = state.table, state.usable
     groups = state.digests.same()
     identity = identities(len(state.starts) - 1, groups)
@@ -215,4 +217,5 @@ def _concluded(state: _State, search: NearSearch | None, note: str) -> Hearing:
         findings,
         ties(kept, groups, state.pairs) if search is not None else [],
         search is not None,
+        heard_now,
     )

@@ -35,6 +35,8 @@ READERS: dict[str, Reader] = {
     "columns": hugging.read_table,
     "folder": hugging.read_folder,
 }
+MANIFESTS = {".json", ".csv", ".tsv", ".stm", ".ctm", ".srt", ".vtt", ".textgrid", ".txt"}
+SOUND = (b"RIFF", b"RF64", b"fLaC", b"OggS", b"ID3", b"NIST_1A", b"FORM", b".snd", b"\xff\xfb")
 HEAD = 40  # lines looked at to tell a format
 _CUE = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?[.,]\d{1,3}\s*-->")
 _NUMBER = r"\d+(?:\.\d+)?"
@@ -89,6 +91,8 @@ def sniff(path: Path) -> str:
         magic = raw.read(8)
     if magic[:4] == b"PAR1" or magic[:6] == b"ARROW1" or path.suffix == ".arrow":
         return "columns"
+    if magic.startswith(SOUND):
+        raise UsageError(f"{path} is an audio file, not a manifest: give the file that lists the audio and its texts")
     return _sniff_text(path)
 
 
@@ -99,7 +103,9 @@ def _sniff_folder(path: Path) -> str:
         return "lhotse_shar"
     if hugging.is_folder(path):
         return "folder"
-    raise UsageError(f"{path} is a folder of no known kind (Kaldi, Shar, a Hugging Face dataset, audio by label)")
+    inside = sorted(p.name for p in path.iterdir() if p.suffix.lower() in MANIFESTS or ".jsonl" in p.name)
+    hint = f": give one of its files, such as {', '.join(inside[:3])}" if inside else ""
+    raise UsageError(f"{path} is a folder of no known kind (Kaldi, Shar, a Hugging Face dataset, audio by label){hint}")
 
 
 def _sniff_text(path: Path) -> str:

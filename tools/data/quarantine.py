@@ -55,7 +55,8 @@ def _split_findings(split: str, kept: int, aside: Sequence[Quarantined], options
     rows_in, named = kept + len(aside), split or "the manifest"
     out = []
     if all(q.kind in {"reference", "label"} for q in aside) and kept == 0:
-        out.append(Finding("no_references", BLOCK, f"{named}: all {rows_in} rows lack their reference", _refs(aside)))
+        what = "label" if options.task == "label" else "reference"
+        out.append(Finding("no_references", BLOCK, f"{named}: all {rows_in} rows lack their {what}", _refs(aside)))
     elif kept == 0:
         why = f"{named}: none of its {rows_in} rows can be used ({aside[0].reason})"
         out.append(Finding("empty_split", BLOCK, why, _refs(aside)))

@@ -55,7 +55,8 @@ class CheckReport:
 
     `kept` are the usable rows, with audio_sha256, duration_s and split resolved. `same_audio` are pairs of kept
     rows, by place, that are the same sound (exactly or nearly): what `make_splits` must not part. `near_checked`
-    says whether near copies were looked for.
+    says whether near copies were looked for; `heard` counts the stretches of audio that were decoded (with a cache only
+    what is new or has changed).
     """
 
     rows_in: int
@@ -64,6 +65,7 @@ class CheckReport:
     findings: list[Finding]
     same_audio: list[tuple[Place, Place]] = field(default_factory=list)
     near_checked: bool = False
+    heard: int = 0
 
     @property
     def blocks(self) -> list[Finding]:

@@ -157,10 +157,14 @@ def identity_note(seconds: npt.NDArray[np.float64], search: NearSearch | None, w
     """What the identity checks covered, always said; `seconds` of the distinct stretches."""
     short, stretches = int((seconds < LEAST_S).sum()), len(seconds)
     exact = f"exact identity: {stretches} distinct stretches by decoded samples"
+    if not stretches:
+        return Finding("identity", INFO, "no audio was compared: no row can be used")
     if search is None:
         return Finding("identity", INFO, f"{exact}; near copies not looked for ({why_not})")
     exactly = f"; {short} clip(s) under {LEAST_S} s compared exactly only" if short else ""
     pairs = f"highest of {search.calibrated_on} pairs known to differ: {search.highest:.2f}"
+    if not search.calibrated_on:
+        pairs = "no pairs known to differ to set it by"
     text = (
         f"{exact}; near copies of {stretches - short} clips looked for among {len(search.index.seconds)}: {COVERED}; "
         f"coherence threshold {search.index.threshold:.2f} ({pairs}){exactly}"

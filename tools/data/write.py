@@ -37,7 +37,8 @@ def relative(audio: Path, folder: Path) -> str:
 
 
 def write_lhotse(path: Path | str, clips: Iterable[Clip]) -> None:
-    """Lhotse cuts, one JSON object a line, that `lhotse.load_manifest_lazy` reads; paths absolute.
+    """Lhotse cuts, one JSON object a line, that `lhotse.load_manifest_lazy` reads; paths absolute. Of channels that are one
+    signal, and none of them named, a cut has the first.
 
     Raises CheckError for audio inside another file or without a duration; AudioError where a file cannot be opened.
     """
@@ -55,7 +56,7 @@ def lhotse_cut(clip: Clip) -> dict[str, Any]:
     channel = clip.channel or 0
     source = {"type": "file", "channels": list(range(channels)), "source": str(clip.audio.absolute())}
     recording = {
-        "id": clip.recording or clip.audio.stem,
+        "id": clip.recording or str(clip.audio.absolute()),
         "sources": [source],
         "sampling_rate": rate,
         "num_samples": frames,

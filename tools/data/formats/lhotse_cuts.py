@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tarfile
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +66,8 @@ def _rows(value: Any, source: Source, number: int, inside: str | None = None, sh
     key = str(value.get("id", "")) if isinstance(value, Mapping) else ""
     try:
         plain = {k: v for k, v in value.items() if k not in {"features", "features_type"}}
-        cut = deserialize_item({**plain, "type": plain.get("type", "MonoCut")})
+        with warnings.catch_warnings(action="ignore"):  # lhotse tells of old versions, on stderr
+            cut = deserialize_item({**plain, "type": plain.get("type", "MonoCut")})
     except Exception as error:  # lhotse raises whatever its fields raise
         why = f"not a cut: {type(error).__name__} {error}"[:200]
         yield Quarantined(source.manifest, number, key, why, source.split)
@@ -100,8 +102,8 @@ def _audio(cut: Any, source: Source) -> tuple[str | None, str]:
 
 def _cut_rows(cut: Any, audio: str, start: float) -> Iterator[dict[str, Any]]:
     channel = cut.channel if isinstance(cut.channel, int) else None
-    row: dict[str, Any] = {"audio": audio, "recording": cut.recording_id if cut.has_recording else None}
-    row |= {"channel": channel if cut.has_recording and cut.recording.num_channels > 1 else None, **(cut.custom or {})}
+    row: dict[str, Any] = {**(cut.custom or {}), "audio": audio, "recording": _recording(cut)}
+    row |= {"channel": channel if cut.has_recording and cut.recording.num_channels > 1 else None}
     supervisions = cut.supervisions
     if len(supervisions) <= 1:
         only = supervisions[0] if supervisions else None
@@ -112,6 +114,13 @@ def _cut_rows(cut: Any, audio: str, start: float) -> Iterator[dict[str, Any]]:
         begin, end = max(0.0, one.start), min(cut.duration, one.end)
         times = {"offset": start + begin, "duration": round(end - begin, 9)}
         yield {**row, "id": f"{cut.id}-{one.id}", **times, **_said(one)}
+
+
+def _recording(cut: Any) -> str | None:
+    """The recording's id, unless it is but its file's path (as `write_lhotse` names it): then none was named."""
+    if not cut.has_recording or cut.recording_id in {str(source.source) for source in cut.recording.sources}:
+        return None
+    return str(cut.recording_id)
 
 
 def _said(supervision: Any) -> dict[str, Any]:
