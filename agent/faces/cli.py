@@ -90,20 +90,48 @@ def check(
     raise typer.Exit(run_check(manifests, options | {"near": near, "cache": cache}, outputs, json_))
 
 
+Profiles = Annotated[
+    str, typer.Option(help="Normaliser profile: a built-in one, `command: PROGRAM` or `file.py:function`.")
+]
+Lang = Annotated[str | None, typer.Option(help="Language code, where rows have none.")]
+
+
 @app.command()
 def score(
     hyp: Annotated[Path, typer.Argument(help="Hypotheses: JSONL, NeMo pred_text, CTM, STM or TRN.")],
     ref: Annotated[Path, typer.Argument(help="References, keyed by the same ids.")],
-    profile: Annotated[str, typer.Option(help="Normaliser profile.")] = "basic",
-    lang: Annotated[str | None, typer.Option(help="Language code, where rows have none.")] = None,
+    profile: Profiles = "basic",
+    lang: Lang = None,
+    task: Annotated[str, typer.Option(help="asr, or label: strict and parsed scores side by side.")] = "asr",
+    label: Annotated[
+        list[str] | None, typer.Option(help="A label of the task (default: those of REF). Repeatable.")
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(help="Slices: lang, speaker, recording, domain, duration, script, numbers. Repeatable."),
+    ] = None,
+    keywords: Annotated[Path | None, typer.Option(help="Your keywords: one a line, or JSON lists by class.")] = None,
+    worst: Annotated[int, typer.Option(help="How many of the worst rows to list.")] = 0,
+    confusions: Annotated[int, typer.Option(help="How many of the commonest confusions to list.")] = 0,
+    rules: Annotated[bool, typer.Option("--rules", help="Which rule of the profile moved the score.")] = False,
+    script: Annotated[str, typer.Option(help="Your own scoring program, run beside ours.")] = "",
+    trn: Annotated[Path | None, typer.Option(help="Folder for ref.trn and hyp.trn (sclite), normalised.")] = None,
     json_: Json = False,
 ) -> None:
     """Score hypotheses against references, keyed by id."""
-    from tools.score.changes import score_table
-    from tools.score.files import score_files
+    from tools.score.changes import label_table, score_table
+    from tools.score.files import Wanted, label_files, read_keywords, score_files, trn_files
 
-    document = score_files(hyp, ref, profile, lang)
-    _print_json(document) if json_ else print(score_table(document))
+    if task not in ("asr", "label"):
+        raise UsageError(f"The task is {task!r}: asr or label is due.")
+    if task == "label":
+        document = label_files(hyp, ref, profile, label or (), lang)
+    else:
+        listed = read_keywords(keywords) if keywords else {}
+        document = score_files(hyp, ref, profile, lang, Wanted(by or (), listed, worst, confusions, rules, script))
+    if trn:
+        document["written"] = trn_files(hyp, ref, trn, profile, lang)
+    _print_json(document) if json_ else print((label_table if task == "label" else score_table)(document))
 
 
 @app.command()
@@ -111,16 +139,29 @@ def compare(
     hyp_a: Annotated[Path, typer.Argument(help="Hypotheses of A.")],
     hyp_b: Annotated[Path, typer.Argument(help="Hypotheses of B.")],
     ref: Annotated[Path, typer.Argument(help="References with the blocks' column.")],
-    by: Annotated[str, typer.Option(help="Blocks: speaker or recording.")] = "speaker",
-    profile: Annotated[str, typer.Option(help="Normaliser profile.")] = "basic",
-    lang: Annotated[str | None, typer.Option(help="Language code, where rows have none.")] = None,
+    by: Annotated[str, typer.Option(help="Blocks: speaker, recording or id (a clip).")] = "speaker",
+    profile: Profiles = "basic",
+    lang: Lang = None,
+    again: Annotated[
+        Path | None, typer.Option(help="A second decode of A, other batches: a gain under its noise is not shown.")
+    ] = None,
+    margin: Annotated[
+        float | None, typer.Option(help="Non-inferiority: B may be worse by this much (absolute).")
+    ] = None,
+    slices: Annotated[list[str] | None, typer.Option("--slice", help="Compare by slice too. Repeatable.")] = None,
+    plots: Annotated[Path | None, typer.Option(help="Folder for plots: change by clip, rates by block.")] = None,
     json_: Json = False,
 ) -> None:
     """Compare two systems on the same rows, paired, with an interval by blocks."""
     from tools.score.changes import compare_table
-    from tools.score.files import compare_files
+    from tools.score.files import Terms, compare_files
 
-    document = compare_files(hyp_a, hyp_b, ref, by=by, profile=profile, lang=lang)
+    terms = Terms(by, again=again, margin=margin, slices=slices or ())
+    document = compare_files(hyp_a, hyp_b, ref, profile, lang, terms)
+    if plots:
+        from tools.report.comparison import write_comparison_figures
+
+        document["plots"] = [str(path) for path in write_comparison_figures(document, plots)]
     _print_json(document) if json_ else print(compare_table(document))
 
 

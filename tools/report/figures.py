@@ -138,27 +138,34 @@ def paired(slices: list[Slice]) -> list[tuple[int, Slice, float, float]]:
 
 
 def _speakers(figure: Figure, theme: Theme, result: Result) -> None:
-    rows = sorted(paired(result.by_speaker), key=lambda r: (r[2], -r[0]))
+    rows = [(name_label(s.name, n), seed, candidate) for n, s, seed, candidate in paired(result.by_speaker)]
+    dumbbells(figure, theme, rows, f"Test {words.metric_name(result.metric)} by speaker", ("seed model", "candidate"))
+
+
+def dumbbells(
+    figure: Figure, theme: Theme, blocks: Sequence[tuple[str, float, float]], title: str, systems: tuple[str, str]
+) -> None:
+    """Rates of two systems by block (label, first, second), the worst of the first at the top; a scatter for many."""
+    rows = sorted(blocks, key=lambda r: r[1])
     ax = figure.subplots()
-    metric = words.metric_name(result.metric)
+    ax.set_title(title)
     if len(rows) > MOST_SPEAKERS:
-        _scatter(ax, theme, metric, [(seed, candidate) for _, _, seed, candidate in rows])
+        _scatter(ax, theme, systems, [(first, second) for _, first, second in rows])
         return
-    for y, (_, _, seed, candidate) in enumerate(rows):
-        ax.plot([seed, candidate], [y, y], color=theme.candidate if candidate <= seed else theme.seed, linewidth=2.2)
+    for y, (_, first, second) in enumerate(rows):
+        ax.plot([first, second], [y, y], color=theme.candidate if second <= first else theme.seed, linewidth=2.2)
     ys = range(len(rows))
     hollow = {"facecolor": theme.paper, "edgecolor": theme.seed, "linewidth": 1.8}
-    ax.scatter([r[2] for r in rows], ys, s=44, zorder=3, label="seed model", **hollow)  # type: ignore[arg-type]
-    ax.scatter([r[3] for r in rows], ys, s=48, zorder=4, color=theme.candidate, label="candidate")
-    ax.set_yticks(list(ys), [name_label(s.name, n) for n, s, _, _ in rows])
+    ax.scatter([r[1] for r in rows], ys, s=44, zorder=3, label=systems[0], **hollow)  # type: ignore[arg-type]
+    ax.scatter([r[2] for r in rows], ys, s=48, zorder=4, color=theme.candidate, label=systems[1])
+    ax.set_yticks(list(ys), [label for label, _, _ in rows])
     ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.set_xlim(left=0)
-    ax.set_title(f"Test {metric} by speaker")
     quiet(ax, "x")
     figure.legend(loc="outside lower center", ncols=2)
 
 
-def _scatter(ax: Axes, theme: Theme, metric: str, pairs: list[tuple[float, float]]) -> None:
+def _scatter(ax: Axes, theme: Theme, systems: tuple[str, str], pairs: list[tuple[float, float]]) -> None:
     top = 1.05 * max(max(pair) for pair in pairs) or 1.0
     ax.plot([0, top], [0, top], color=theme.muted, linestyle=(0, (4, 3)), linewidth=1.2)
     better = [p for p in pairs if p[1] <= p[0]]
@@ -169,8 +176,7 @@ def _scatter(ax: Axes, theme: Theme, metric: str, pairs: list[tuple[float, float
     ):
         if xy:
             ax.scatter(*_columns(xy), s=34, color=color, marker=marker, alpha=0.8, linewidth=0, label=label)
-    ax.set(xlim=(0, top), ylim=(0, top), xlabel=f"seed {metric}", ylabel=f"candidate {metric}")
-    ax.set_title(f"Test {metric} of {len(pairs)} speakers: under the line is better")
+    ax.set(xlim=(0, top), ylim=(0, top), xlabel=systems[0], ylabel=f"{systems[1]} (under the line is better)")
     quiet(ax, "")
     ax.legend(loc="upper left")
 
@@ -226,11 +232,19 @@ def _shares(m: Mining) -> list[tuple[str, float]]:
 
 
 def _changes(figure: Figure, theme: Theme, result: Result) -> None:
+    fewer, same, more = change_counts(result)
+    title = f"Test clips by change: {fewer} fewer errors, {same} as many, {more} more"
+    label = f"change in {words.unit(result.metric, 1)} errors of a clip, candidate minus seed"
+    change_bars(figure, theme, [(c.errors, c.clips) for c in result.changes], title, label)
+
+
+def change_bars(figure: Figure, theme: Theme, changes: Iterable[tuple[int, int]], title: str, label: str) -> None:
+    """Clips by change in errors: (second - first system, clips); changes beyond WIDEST_CHANGE share the outer bars."""
     ax = figure.subplots()
     bins: dict[int, int] = {}
-    for change in result.changes:
-        at = max(-WIDEST_CHANGE, min(WIDEST_CHANGE, change.errors))
-        bins[at] = bins.get(at, 0) + change.clips
+    for errors, clips in changes:
+        at = max(-WIDEST_CHANGE, min(WIDEST_CHANGE, errors))
+        bins[at] = bins.get(at, 0) + clips
     low, high = min(*bins, -1), max(*bins, 1)
     for at in range(low, high + 1):
         n = bins.get(at, 0)
@@ -240,9 +254,8 @@ def _changes(figure: Figure, theme: Theme, result: Result) -> None:
             ax.annotate(str(n), (at, n), (0, 3), textcoords="offset points", ha="center", fontsize=9.5)
     edge = {-WIDEST_CHANGE: f"≤-{WIDEST_CHANGE}", WIDEST_CHANGE: f"≥+{WIDEST_CHANGE}"}
     ax.set_xticks(range(low, high + 1), [edge.get(at, f"{at:+d}" if at else "0") for at in range(low, high + 1)])
-    ax.set_xlabel(f"change in {words.unit(result.metric, 1)} errors of a clip, candidate minus seed")
-    fewer, same, more = change_counts(result)
-    ax.set_title(f"Test clips by change: {fewer} fewer errors, {same} as many, {more} more")
+    ax.set_xlabel(label)
+    ax.set_title(title)
     ax.margins(y=0.14)
     quiet(ax, "y")
 

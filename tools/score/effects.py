@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from tools.rows import ScoredRow
@@ -30,39 +31,36 @@ class RuleEffect:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
 
-def rule_effects(rows: Sequence[ScoredRow], profile: Profile) -> list[RuleEffect]:
-    """One line for the raw texts (cut at white space), then one a rule in the profile's order."""
-    pairs = [(row.ref, row.hyp) for row in rows]
-    out = [_effect("raw", pairs, rows, profile, None, 0)]
-    for rule in profile.rules:
-        after = [(rule.apply(r, row.lang), rule.apply(h, row.lang)) for (r, h), row in zip(pairs, rows)]
-        touched = sum(old != new for old, new in zip(pairs, after))
-        out.append(_effect(rule.name, after, rows, profile, out[-1].rate, touched))
-        pairs = after
-    if profile.compounds:
-        final = score_rows(rows, profile)
-        change = None if final.value is None or out[-1].rate is None else final.value - out[-1].rate
-        out.append(RuleEffect("compounds", final.errors, final.reference_units, final.value, change, 0))
-    return out
+def rule_effects(rows: Iterable[ScoredRow], profile: Profile) -> list[RuleEffect]:
+    """One line for the raw texts (cut at white space), then one a rule in the profile's order; rows are streamed."""
+    names = ["raw", *(rule.name for rule in profile.rules), *(["compounds"] if profile.compounds else [])]
+    sums = [[0, 0, 0] for _ in names]
+    for row in rows:
+        texts = row.ref, row.hyp
+        _add(sums[0], *_cut(texts, row.lang, profile), touched=False)
+        for held, rule in zip(sums[1:], profile.rules):
+            before, texts = texts, (rule.apply(texts[0], row.lang), rule.apply(texts[1], row.lang))
+            _add(held, *_cut(texts, row.lang, profile), touched=before != texts)
+        if profile.compounds:
+            apart, (ref, hyp, _) = _cut(texts, row.lang, profile), profile.pair(row.ref, row.hyp, row.lang)
+            _add(sums[-1], ref, hyp, touched=apart != (ref, hyp))
+    rates = [errors / units if units else None for errors, units, _ in sums]
+    moves = [None if old is None or new is None else new - old for old, new in pairwise(rates)]
+    return [
+        RuleEffect(name, errors, units, rate, move, touched)
+        for name, (errors, units, touched), rate, move in zip(names, sums, rates, [None, *moves])
+    ]
 
 
-def _effect(
-    name: str,
-    pairs: Sequence[tuple[str, str]],
-    rows: Sequence[ScoredRow],
-    profile: Profile,
-    before: float | None,
-    touched: int,
-) -> RuleEffect:
-    errors = units = 0
-    for (ref, hyp), row in zip(pairs, rows):
-        kind = resolve(profile.unit_kind(row.lang), ref)
-        found = count(split(ref, kind), split(hyp, kind))
-        errors += found.total
-        units += found.reference
-    rate = errors / units if units else None
-    change = None if before is None or rate is None else rate - before
-    return RuleEffect(name, errors, units, rate, change, touched)
+def _cut(texts: tuple[str, str], lang: str | None, profile: Profile) -> tuple[list[str], list[str]]:
+    kind = resolve(profile.unit_kind(lang), texts[0])
+    return split(texts[0], kind), split(texts[1], kind)
+
+
+def _add(held: list[int], ref: Sequence[str], hyp: Sequence[str], touched: bool) -> None:
+    found = count(ref, hyp)
+    for i, more in enumerate((found.total, found.reference, touched)):
+        held[i] += more
 
 
 def score_under(rows: Sequence[ScoredRow], profiles: Sequence[Profile]) -> dict[str, TranscriptScore]:

@@ -1,65 +1,44 @@
-"""`rehear score` and `rehear compare`: hypotheses and references from files, keyed by id."""
+"""`rehear score` and `rehear compare`: hypotheses and references from files, keyed by id, streamed."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.errors import CheckError
+from tools.errors import CheckError, UsageError
 from tools.rows import ScoredRow
-from tools.score.changes import block_changes, clip_changes, histogram
-from tools.score.compare import compare_rows
-from tools.score.formats import (
-    HYP_KEYS,
-    IGNORED,
-    REF_KEYS,
-    Text,
-    kind_of,
-    lines_of,
-    read_ctm,
-    read_texts,
-    words_in_segments,
-)
-from tools.score.transcripts import score_rows
+from tools.score.blocks import BLOCK_FIELDS, Blocks, sum_blocks, sum_slices
+from tools.score.changes import block_changes
+from tools.score.compare import Comparison, compare_blocks
+from tools.score.confusions import confusions, keyword_score, worst_rows
+from tools.score.effects import rule_effects
+from tools.score.external import external_score
+from tools.score.formats import lines_of, write_trn
+from tools.score.inference import holm, mapsswe_pairs, noise_floor_pairs, non_inferior_blocks
+from tools.score.labels import label_set, score_labels
+from tools.score.slices import by_domain, duration_slice, has_number, switch_slice
+from tools.score.store import RowStore
+from tools.score.transcripts import score_by, score_rows
 from tools.text import Profile
 from tools.text import profile as profile_of
 
+HEADLINE = (
+    "metric", "value", "insertions", "deletions", "substitutions", "reference_units", "rows", "empty_references",
+)  # fmt: skip
+SLICES = ("lang", "speaker", "recording", "domain", "duration", "script", "numbers")
+ALPHA = 0.05
+Key = Callable[[ScoredRow], str | None]
+
 
 def read_rows(hyp: Path | str, ref: Path | str, lang: str | None = None) -> list[ScoredRow]:
-    """Scored rows sorted by id. `lang` fills in where the reference's row names none.
+    """Scored rows sorted by id, all in memory. `lang` fills in where the reference's row names none.
 
     Raises CheckError for a missing, doubled or foreign id, UsageError for a file that cannot be read.
     """
-    refs = read_texts(ref, REF_KEYS)
-    if kind_of(Path(hyp)) == "ctm" and kind_of(Path(ref)) == "stm":
-        hyps: Mapping[str, Text] = words_in_segments(read_ctm(Path(hyp)), refs, Path(hyp))
-    else:
-        hyps = read_texts(hyp, HYP_KEYS)
-    if not refs:
-        raise CheckError(f"{ref} holds no reference: there is nothing to score.")
-    for key, one in refs.items():
-        if key not in hyps:
-            raise CheckError(f"{hyp} has no text for the id {key!r} ({ref}, line {one.line}): decode every clip.")
-    for key, one in hyps.items():
-        if key not in refs:
-            raise CheckError(f"{hyp}, line {one.line} has the id {key!r}, which {ref} does not have: remove it.")
-    return [_row(refs[key], hyps[key], lang) for key in sorted(refs) if refs[key].text != IGNORED]
-
-
-def _row(ref: Text, hyp: Text, lang: str | None) -> ScoredRow:
-    return ScoredRow(
-        id=ref.id,
-        ref=ref.text,
-        hyp=hyp.text,
-        speaker=ref.speaker or hyp.speaker,
-        recording=ref.recording or hyp.recording,
-        lang=ref.lang or lang or hyp.lang,
-        finish=hyp.finish,
-        tokens=hyp.tokens,
-        duration_s=ref.duration_s or hyp.duration_s,
-    )
+    return list(RowStore(ref, [hyp], lang).rows())
 
 
 def stream_rows(path: Path | str) -> Iterator[ScoredRow]:
@@ -79,48 +58,193 @@ def second_profile(profile: Profile) -> Profile:
     return profile_of("exact" if profile.name == "basic" else "basic")
 
 
-def score_files(hyp: Path | str, ref: Path | str, profile: str = "basic", lang: str | None = None) -> dict[str, Any]:
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """What `rehear score` is asked for beyond the totals.
+
+    `by`: slices, of SLICES. `keywords`: a customer's list (`read_keywords`). `worst`, `confused`: how many to list.
+    `rules`: which rule of the profile moved the score. `script`: the customer's own scoring program.
+    """
+
+    by: Sequence[str] = ()
+    keywords: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+    worst: int = 0
+    confused: int = 0
+    rules: bool = False
+    script: str = ""
+
+
+def score_files(
+    hyp: Path | str,
+    ref: Path | str,
+    profile: str = "basic",
+    lang: str | None = None,
+    wanted: Wanted | None = None,
+) -> dict[str, Any]:
     """The document of `rehear score` (house.md §6), with the score under a second profile in `profiles`."""
-    rows, chosen = read_rows(hyp, ref, lang), profile_of(profile)
-    other = score_rows(rows, second_profile(chosen))
-    out = score_rows(rows, chosen).to_json()
-    keys = (
-        "metric",
-        "value",
-        "insertions",
-        "deletions",
-        "substitutions",
-        "reference_units",
-        "rows",
-        "empty_references",
-    )
+    store, chosen, wanted = RowStore(ref, [hyp], lang), profile_of(profile), wanted or Wanted()
+    out = score_rows(store.rows(), chosen, ordered=True).to_json()
+    other = score_rows(store.rows(), second_profile(chosen), ordered=True)
     return {
-        **{key: out[key] for key in keys},
+        **{key: out[key] for key in HEADLINE},
         "profile": out["profile"],
-        **{key: value for key, value in out.items() if key not in keys},
+        **{key: value for key, value in out.items() if key not in HEADLINE},
         "profiles": [
             {"profile": out["profile"]["name"], "metric": out["metric"], "value": out["value"]},
             {"profile": other.profile["name"], "metric": other.metric, "value": other.value},
         ],
+        **_details(store, chosen, wanted),
     }
+
+
+def _details(store: RowStore, profile: Profile, wanted: Wanted) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if wanted.by:
+        out["slices"] = {
+            by: {
+                name: _brief(s.to_json())
+                for name, s in score_by(store.rows(), _key(by, store, profile), profile).items()
+            }
+            for by in wanted.by
+        }
+    if wanted.keywords:
+        out["keywords"] = {
+            name: keyword_score(store.rows(), profile, words).to_json() for name, words in wanted.keywords.items()
+        }
+    if wanted.confused:
+        found = confusions(store.rows(), profile, wanted.confused)
+        out["confusions"] = {
+            kind: [{"said": said, "heard": heard, "times": n} for said, heard, n in rows]
+            for kind, rows in found.items()
+        }
+    if wanted.worst:
+        out["worst"] = [row.to_json() for row in worst_rows(store.rows(), profile, wanted.worst, store.notes("audio"))]
+    if wanted.rules:
+        out["rules"] = [effect.to_json() for effect in rule_effects(store.rows(), profile)]
+    if wanted.script:
+        out["script"] = external_score(wanted.script, store.rows()).to_json()
+    return out
+
+
+def _brief(score: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: score[key] for key in HEADLINE}
+
+
+def _key(by: str, store: RowStore, profile: Profile) -> Key:
+    """The slice key of that name. Raises UsageError for another one."""
+    if by in ("lang", "speaker", "recording"):
+        return lambda row: getattr(row, by)
+    if by == "domain":
+        return by_domain(store.notes("domain"))
+    keys: dict[str, Key] = {
+        "duration": duration_slice,
+        "script": switch_slice(profile),
+        "numbers": lambda row: "with numbers" if has_number(row) else "without numbers",
+    }
+    if by not in keys:
+        raise UsageError(f"Slices cannot be made by {by!r}: choose of {', '.join(SLICES)}.")
+    return keys[by]
+
+
+def read_keywords(path: Path | str) -> dict[str, list[str]]:
+    """A customer's list: one keyword or phrase a line, or JSON `{"class": ["phrase", ...]}`. Raises UsageError."""
+    text = "\n".join(line for _, line in lines_of(Path(path)))
+    if not text.lstrip().startswith(("{", "[")):
+        found: Any = {"keywords": [line.strip() for line in text.splitlines()]}
+    else:
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise UsageError(f"{path} is no JSON ({error}): write one keyword a line, or classes of them.") from error
+        found = {"keywords": found} if isinstance(found, list) else found
+    good = all(isinstance(words, list) and words and all(isinstance(w, str) for w in words) for words in found.values())
+    if not found or not good:
+        raise UsageError(f"{path} holds no keywords: write one a line, or JSON lists of them by class.")
+    return {str(name): words for name, words in found.items()}
+
+
+def label_files(
+    hyp: Path | str, ref: Path | str, profile: str = "basic", labels: Sequence[str] = (), lang: str | None = None
+) -> dict[str, Any]:
+    """The document of `rehear score --task label`: strict and parsed scores side by side. Without `labels` the classes
+    are those of the references."""
+    rows, chosen = read_rows(hyp, ref, lang), profile_of(profile)
+    return score_labels(rows, label_set(chosen, labels or dict.fromkeys(row.ref for row in rows))).to_json()
+
+
+def trn_files(
+    hyp: Path | str, ref: Path | str, folder: Path | str, profile: str = "", lang: str | None = None
+) -> list[str]:
+    """Writes `ref.trn` and `hyp.trn` for sclite, in the order of ids, normalised where a profile is named."""
+    store, out = RowStore(ref, [hyp], lang), Path(folder)
+    normalise = profile_of(profile).normalise if profile else (lambda text, lang: text)
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ("ref", "hyp"):
+        write_trn(out / f"{name}.trn", ((row.id, normalise(getattr(row, name), row.lang)) for row in store.rows()))
+    return [str(out / "ref.trn"), str(out / "hyp.trn")]
+
+
+# --- two systems ---------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """How `rehear compare` compares, all declared beforehand.
+
+    `again`: a second decode of system a (another batch shape), for the noise floor. `margin`: absolute, for
+    non-inferiority (retention). `slices`: of SLICES, p-values corrected over them (Holm).
+    """
+
+    by: str = "speaker"
+    resamples: int = 10_000
+    seed: int = 0
+    again: Path | None = None
+    margin: float | None = None
+    slices: Sequence[str] = ()
 
 
 def compare_files(
     hyp_a: Path | str,
     hyp_b: Path | str,
     ref: Path | str,
-    by: str = "speaker",
     profile: str = "basic",
     lang: str | None = None,
-    resamples: int = 10_000,
-    seed: int = 0,
+    terms: Terms | None = None,
 ) -> dict[str, Any]:
     """The document of `rehear compare` (house.md §6). `interval` is that of `delta` (b - a); the error reduction and
     its interval stand beside it."""
-    a, b = read_rows(hyp_a, ref, lang), read_rows(hyp_b, ref, lang)
-    chosen = profile_of(profile)
-    out = compare_rows(a, b, chosen, by, resamples, seed).to_json()
-    other = compare_rows(a, b, second_profile(chosen), by, resamples, seed).to_json()
+    chosen, terms = profile_of(profile), terms or Terms()
+    store = RowStore(ref, [hyp_a, hyp_b, *([terms.again] if terms.again else [])], lang)
+    by = _block_of(store, terms.by)
+    floor = noise_floor_pairs(store.pairs(1, 3), chosen) if terms.again else None
+    blocks = sum_blocks(store.pairs(), chosen, by)
+    main = compare_blocks(blocks, terms.resamples, terms.seed, floor.delta if floor else 0.0)
+    second = sum_blocks(store.pairs(), second_profile(chosen), by)
+    other = compare_blocks(second, terms.resamples, terms.seed, floor.delta if floor else 0.0)
+    return {
+        **_compare_head(main),
+        "profiles": [
+            {"profile": one.profile["name"], "a": one.a, "b": one.b, "delta": one.delta, "verdict": one.verdict}
+            for one in (main, other)
+        ],
+        "mapsswe": mapsswe_pairs(store.pairs(), chosen).to_json(),
+        "by_block": [change.to_json() for change in block_changes(blocks)],
+        "clip_changes": [{"errors": errors, "clips": n} for errors, n in blocks.changes.items()],
+        **({"noise": floor.to_json()} if floor else {}),
+        **({} if terms.margin is None else {"non_inferiority": _margin(blocks, terms)}),
+        **({"slices": _slices(store, chosen, by, terms)} if terms.slices else {}),
+    }
+
+
+def _block_of(store: RowStore, by: str) -> str:
+    """`by`, or the next coarser thing that every row has: a missing speaker is never taken for one speaker."""
+    if by not in BLOCK_FIELDS:
+        raise UsageError(f"Blocks cannot be made by {by!r}: choose one of {', '.join(BLOCK_FIELDS)}.")
+    return next((f for f in BLOCK_FIELDS[BLOCK_FIELDS.index(by) :] if f == "id" or store.every_row_has(f)), "id")
+
+
+def _compare_head(comparison: Comparison) -> dict[str, Any]:
+    out = comparison.to_json()
     reduction, delta = out.pop("interval"), out.pop("delta_interval")
     out.pop("interval_of")
     keys = ("a", "b", "delta")
@@ -132,9 +256,35 @@ def compare_files(
         "interval_of": "delta",
         "error_reduction_interval": reduction,
         **{key: value for key, value in out.items() if key not in keys},
-        "profiles": [
-            {"profile": one["profile"]["name"], **{key: one[key] for key in (*keys, "verdict")}} for one in (out, other)
-        ],
-        "by_block": [change.to_json() for change in block_changes(a, b, chosen, by)],
-        "clip_changes": [{"errors": errors, "clips": n} for errors, n in histogram(clip_changes(a, b, chosen))],
     }
+
+
+def _margin(blocks: Blocks, terms: Terms) -> dict[str, Any]:
+    assert terms.margin is not None
+    if not terms.margin >= 0:
+        raise UsageError(f"The margin is {terms.margin!r}: give a number from 0.")
+    return non_inferior_blocks(blocks, terms.margin, terms.resamples, terms.seed).to_json()
+
+
+def _slices(store: RowStore, profile: Profile, by: str, terms: Terms) -> dict[str, dict[str, Any]]:
+    """Comparisons by slice. All slices of one kind are a family: a slice is better or worse only where Holm's p says so
+    as well."""
+    out: dict[str, dict[str, Any]] = {}
+    for kind in terms.slices:
+        parts = sum_slices(store.pairs(), profile, by, _key(kind, store, profile))
+        made = {name: compare_blocks(part, terms.resamples, terms.seed) for name, part in parts.items()}
+        adjusted = holm({name: one.permutation_p for name, one in made.items() if one.permutation_p is not None})
+        keep = ("a", "b", "delta", "delta_interval", "blocks", "rows", "verdict", "permutation_p")
+        out[kind] = {
+            name: {
+                **{key: value for key, value in one.to_json().items() if key in keep},
+                "holm_p": adjusted.get(name),
+                "verdict": "not_shown" if _claims(one) and adjusted.get(name, 1.0) > ALPHA else one.verdict,
+            }
+            for name, one in made.items()
+        }
+    return out
+
+
+def _claims(comparison: Comparison) -> bool:
+    return comparison.verdict in ("better", "worse")

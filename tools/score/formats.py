@@ -82,21 +82,26 @@ def kind_of(path: Path) -> str:
     raise UsageError(f"{path} is neither JSON lines nor CTM, STM or TRN: give it one of these forms and endings.")
 
 
-def read_texts(path: Path | str, keys: tuple[str, ...]) -> dict[str, Text]:
-    """The texts of a file by id. `keys` are the JSON fields to take the text from, the first one present wins.
+def each_text(path: Path | str, keys: tuple[str, ...]) -> Iterator[Text]:
+    """The texts of a file, one at a time. `keys` are the JSON fields to take the text from, the first one present wins.
 
     A CTM without segments gives one text a recording and channel. Raises CheckError naming file and line for a row
-    without an id or text, and for a doubled id.
+    without an id or text.
     """
     path = Path(path)
     kind = kind_of(path)
     if kind == "ctm":
-        return join_words(read_ctm(path))
-    rows = {"jsonl": lambda: read_jsonl(path, keys), "stm": lambda: read_stm(path), "trn": lambda: read_trn(path)}[
-        kind
-    ]()
+        yield from join_words(read_ctm(path)).values()
+    elif kind == "jsonl":
+        yield from read_jsonl(path, keys)
+    else:
+        yield from read_stm(path) if kind == "stm" else read_trn(path)
+
+
+def read_texts(path: Path | str, keys: tuple[str, ...]) -> dict[str, Text]:
+    """`each_text` by id. Raises CheckError for a doubled id as well."""
     out: dict[str, Text] = {}
-    for row in rows:
+    for row in each_text(path, keys):
         if row.id in out:
             raise CheckError(f"{path}, line {row.line} repeats the id {row.id!r}: each clip counts once.")
         out[row.id] = row

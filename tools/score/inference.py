@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from tools.errors import CheckError, UsageError
 from tools.rows import ScoredRow
-from tools.score.align import edits
+from tools.score.align import count, edits
 from tools.score.blocks import Blocks, make_blocks, paired
 from tools.score.intervals import LEVEL, effective_blocks, statistics, widened_tail
 from tools.score.quantiles import NORMAL
@@ -57,11 +58,16 @@ class Mapsswe:
 
 def mapsswe(a: Iterable[ScoredRow], b: Iterable[ScoredRow], profile: Profile, buffer: int = 2) -> Mapsswe:
     """The test on two systems' rows; `buffer` words right in both end a segment. Raises CheckError for unequal ids."""
-    differences: list[int] = []
-    for one, two in paired(a, b):
+    return mapsswe_pairs(paired(a, b), profile, buffer)
+
+
+def mapsswe_pairs(pairs: Iterable[tuple[ScoredRow, ScoredRow]], profile: Profile, buffer: int = 2) -> Mapsswe:
+    """`mapsswe` on pairs that were joined already."""
+    differences = array("i")
+    for one, two in pairs:
         ref, hyp_a, _ = profile.pair(one.ref, one.hyp, one.lang)
         _, hyp_b, _ = profile.pair(two.ref, two.hyp, two.lang)
-        differences += segment_differences(errors_at(ref, hyp_a), errors_at(ref, hyp_b), buffer)
+        differences.extend(segment_differences(errors_at(ref, hyp_a), errors_at(ref, hyp_b), buffer))
     n = len(differences)
     mean = float(np.mean(differences)) if n else 0.0
     deviation = float(np.std(differences, ddof=1)) if n > 1 else 0.0
@@ -172,10 +178,19 @@ def noise_floor(first: Sequence[ScoredRow], again: Sequence[ScoredRow], profile:
 
     Raises CheckError for unequal ids, or where no reference has a word.
     """
-    blocks = make_blocks(first, again, profile, "id")
-    units = int(blocks.units.sum())
+    return noise_floor_pairs(paired(first, again), profile)
+
+
+def noise_floor_pairs(pairs: Iterable[tuple[ScoredRow, ScoredRow]], profile: Profile) -> NoiseFloor:
+    """`noise_floor` on pairs that were joined already."""
+    change = units = differing = rows = 0
+    for one, two in pairs:
+        ref, hyp, _ = profile.pair(one.ref, one.hyp, one.lang)
+        same_ref, again, _ = profile.pair(two.ref, two.hyp, two.lang)
+        change += count(same_ref, again).total - count(ref, hyp).total
+        units += len(ref)
+        differing += profile.normalise(one.hyp, one.lang) != profile.normalise(two.hyp, two.lang)
+        rows += 1
     if not units:
         raise CheckError("No reference has a word: a noise floor needs some.")
-    both = paired(first, again)
-    differing = sum(profile.normalise(x.hyp, x.lang) != profile.normalise(y.hyp, y.lang) for x, y in both)
-    return NoiseFloor(abs(int((blocks.errors_b - blocks.errors_a).sum())) / units, differing, len(both))
+    return NoiseFloor(abs(change) / units, differing, rows)

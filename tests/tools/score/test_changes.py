@@ -10,7 +10,8 @@ import pytest
 from tests.tools.score.systems import two_systems
 from tools.errors import UsageError
 from tools.score import compare_rows, score_rows
-from tools.score.changes import block_changes, clip_changes, compare_table, histogram, score_table
+from tools.score.blocks import make_blocks
+from tools.score.changes import block_changes, compare_table, score_table
 from tools.score.external import external_score
 from tools.score.files import compare_files, score_files
 from tools.text import profile
@@ -20,12 +21,13 @@ BASIC = profile("basic")
 
 def test_changes_add_up_to_the_comparison() -> None:
     a, b = two_systems(12)
-    clips, blocks, whole = clip_changes(a, b, BASIC), block_changes(a, b, BASIC), compare_rows(a, b, BASIC)
-    assert sum(c.errors_a for c in clips) == sum(c.errors_a for c in blocks) == whole.errors_a
-    assert sum(c.errors_b for c in clips) == whole.errors_b and len(blocks) == 12
-    assert [c.delta for c in blocks] == sorted(c.delta for c in blocks)
-    assert sum(n for _, n in histogram(clips)) == len(a)
-    assert sum(errors * n for errors, n in histogram(clips)) == whole.errors_b - whole.errors_a
+    blocks, whole = make_blocks(a, b, BASIC), compare_rows(a, b, BASIC)
+    changes = block_changes(blocks)
+    assert sum(c.errors_a for c in changes) == whole.errors_a and sum(c.errors_b for c in changes) == whole.errors_b
+    assert len(changes) == 12 and sum(c.rows for c in changes) == len(a)
+    assert [c.delta for c in changes] == sorted(c.delta for c in changes)
+    assert sum(blocks.changes.values()) == len(a) and list(blocks.changes) == sorted(blocks.changes)
+    assert sum(errors * n for errors, n in blocks.changes.items()) == whole.errors_b - whole.errors_a
 
 
 def test_tables(tmp_path: Path) -> None:
@@ -37,7 +39,7 @@ def test_tables(tmp_path: Path) -> None:
     (tmp_path / "ref.jsonl").write_text(text)
     paths = [tmp_path / f"{name}.jsonl" for name in ("a", "b", "ref")]
     table = compare_table(compare_files(*paths))
-    assert "verdict           better" in table and "12 by speaker" in table and len(table.splitlines()) == 14
+    assert "verdict           better" in table and "12 by speaker" in table and len(table.splitlines()) == 17
     assert score_table(score_files(paths[0], paths[2])).startswith("WER               0.")
 
 
