@@ -41,6 +41,14 @@ class GspoConfig(BaseModel):
         ),
     )
     estimator: Literal["skill", "nemo_rl", "group_mean"] = Field("skill", description="How advantages are computed.")
+    frontier_weight: float = Field(
+        0.0,
+        ge=0,
+        description="Groups count by exp(-this * KL(success share || 1/2)); 0 counts all alike (seed 004's MGPO).",
+    )
+    frontier_reward: float = Field(
+        -0.5, description="An answer is a success from this reward on, for the weight above."
+    )
     std_floor: float = Field(0.01, ge=0, description="Reward std below which a group's advantages are not amplified.")
     clip_low: float = Field(0.2, gt=0, lt=1, description="The ratio is clipped below 1 - this.")
     clip_high: float = Field(0.28, gt=0, description="The ratio is clipped above 1 + this.")
@@ -108,9 +116,10 @@ class GspoConfig(BaseModel):
 
     @property
     def digest(self) -> str:
-        """sha256 over the canonical JSON of all settings but `preset`, which is only a name, and adapters where none."""
-        unused = {name for name in type(self).model_fields if name.startswith("adapter")}
-        body = self.model_dump(mode="json", exclude={"preset"} | (unused if self.adapter == "none" else set()))
+        """sha256 over the canonical JSON of all settings but `preset`, which is only a name, and those of features that are off."""
+        off = [p for p, on in (("adapter", self.adapter != "none"), ("frontier", self.frontier_weight > 0)) if not on]
+        unused = {name for name in type(self).model_fields if name.startswith(tuple(off))} if off else set()
+        body = self.model_dump(mode="json", exclude={"preset"} | unused)
         return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     @property

@@ -19,6 +19,7 @@ Two guards, the same for all:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -86,6 +87,18 @@ def nemo_rl(rewards: Array, *, eps: float = EPS, std_floor: float = STD_FLOOR, l
     gain = np.asarray(rewards, np.float32) - baseline
     divisor = np.where(std > std_floor, std + np.float32(eps), np.float32(1))
     return (gain / divisor).astype(np.float64)
+
+
+def frontier_weight(rewards: Sequence[float | None], strength: float, success: float) -> float:
+    """What a group counts by its share p of answers with a reward of at least `success`: exp(-strength * KL(p || 1/2)).
+
+    1 at p = 1/2, exp(-strength * ln 2) where all or none succeed; 1 for strength 0. Seed 004's MGPO variant.
+    """
+    scored = [r for r in rewards if r is not None and is_scored(r)]
+    if not strength or not scored:
+        return 1.0
+    p = sum(r >= success for r in scored) / len(scored)
+    return math.exp(-strength * sum(q * math.log(2.0 * q) for q in (p, 1.0 - p) if q > 0))
 
 
 _BY_NAME = {"skill": skill, "group_mean": group_mean, "nemo_rl": nemo_rl}

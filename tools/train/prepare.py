@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tools.groups import Retained
 from tools.rows import Answer, Clip
 from tools.train.config import GspoConfig
-from tools.train.estimator import advantages
+from tools.train.estimator import advantages, frontier_weight
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ def make_groups(retained: Retained, clips: dict[str, Clip], config: GspoConfig) 
     out = []
     for group in retained.groups:
         adv = advantages(group.rewards, config.estimator, std_floor=config.std_floor)
+        weight = frontier_weight(group.rewards, config.frontier_weight, config.frontier_reward)
         same: dict[tuple[int, ...], list[int]] = {}
         for i, used in enumerate(adv.used):
             if used:
@@ -49,7 +50,7 @@ def make_groups(retained: Retained, clips: dict[str, Clip], config: GspoConfig) 
             TrainGroup(
                 clips[group.clip_id],
                 tuple(group.answers[i] for i in first),
-                tuple(adv.values[i] for i in first),
+                tuple(weight * adv.values[i] for i in first),
                 tuple(float(group.rewards[i] or 0.0) for i in first),
                 tuple(len(rows) for rows in same.values()),
             )

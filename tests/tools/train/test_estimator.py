@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tools.errors import UsageError
-from tools.train.estimator import advantages, nemo_rl, nemo_rl_moments
+from tools.train.estimator import advantages, frontier_weight, nemo_rl, nemo_rl_moments
 
 PARITY = Path(os.environ.get("REHEAR_SHARED_PARITY", Path(__file__).resolve().parents[4] / "shared" / "parity"))
 
@@ -137,3 +137,14 @@ def test_a_shift_of_all_rewards_changes_nothing(rewards: list[float], shift: flo
     np.testing.assert_allclose(
         advantages(rewards, "skill").values, advantages([r + shift for r in rewards], "skill").values, atol=1e-4
     )
+
+
+def test_frontier_groups_count_most() -> None:
+    """By hand: weight 1 at half, exp(-4 ln 2) = 1/16 at none and all; missing rewards do not count (seed 004)."""
+    assert frontier_weight([-0.1, -0.9], 4.0, -0.5) == 1.0
+    assert frontier_weight([-0.9, -0.8, None], 4.0, -0.5) == pytest.approx(1 / 16)
+    assert frontier_weight([0.0, -0.5], 4.0, -0.5) == pytest.approx(1 / 16)
+    assert frontier_weight([0.0, -0.9, -0.9, -0.9], 1.0, -0.5) == pytest.approx(
+        math.exp(-(0.25 * math.log(0.5) + 0.75 * math.log(1.5)))
+    )
+    assert frontier_weight([0.0, -0.9], 0.0, -0.5) == frontier_weight([], 4.0, -0.5) == 1.0
