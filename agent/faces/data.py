@@ -93,7 +93,7 @@ def _print_check(document: dict[str, Any]) -> None:
     print(f"{document['rows_in']} rows in, {document['kept']} kept, {len(document['quarantined'])} set aside")
     _print_aside(document)
     for finding in document["findings"]:
-        print(f"  {finding['severity']:<5} {finding['check']}: {finding['text']}")
+        print(_printable(f"  {finding['severity']:<5} {finding['check']}: {finding['text']}"))
     for path in document.get("written", ()):
         print(f"wrote {path}")
 
@@ -116,9 +116,14 @@ def _print_aside(document: dict[str, Any]) -> None:
     _print_some(lines, "rows set aside")
 
 
+def _printable(line: str) -> str:
+    """The line with control characters written out: names of a customer's files reach a terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
 def _print_some(lines: Sequence[str], what: str) -> None:
     for line in lines[:SHOWN]:
-        print(f"  {line}")
+        print(_printable(f"  {line}"))
     if len(lines) > SHOWN:
         print(f"  and {len(lines) - SHOWN} more {what}: --json names them all")
 

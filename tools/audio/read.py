@@ -283,6 +283,7 @@ def _frames(clip: Clip, frames: int, native_rate: int, rate: int) -> tuple[int, 
     length_s = frames / native_rate
     if clip.offset_s >= length_s:
         text = f"{clip.audio} ends at {length_s:.3f} s, before the row's offset of {clip.offset_s} s"
+        text += ": are the row's times in milliseconds?" if clip.offset_s > 100 * length_s else ""
         raise AudioError("past_end", text)
     if clip.duration_s is not None and clip.offset_s + clip.duration_s > length_s + END_TOLERANCE_S:
         text = f"{clip.audio} ends at {length_s:.3f} s, before the row's end of {clip.offset_s + clip.duration_s:.3f} s"

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,9 @@ class Source:
 
 _TIMES = {"offset", "duration", "end"}
 _DATA_ROOT = re.compile(r"^\{\w+\}/")  # SpeechBrain's "{data_root}/": the manifest's folder
-_NAMES = {alias: (name, rank) for name, aliases in ALIASES.items() for rank, alias in enumerate(aliases)}
+_NAMES = {
+    alias.replace("_", ""): (name, rank) for name, aliases in ALIASES.items() for rank, alias in enumerate(aliases)
+}
 
 
 def clip_from(row: Mapping[str, Any], source: Source, number: int) -> Clip:
@@ -98,11 +101,8 @@ def named_fields(row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     for key, value in row.items():
         if value is None:
             continue
-        name, rank = _NAMES.get(key) or _NAMES.get(str(key).strip().lower(), ("", 0))
-        if not name and str(key).endswith("_ms"):
-            name, rank = _NAMES.get(str(key).strip().lower()[:-3], ("", 0))
-            value = _from_ms(value) if name in _TIMES else value
-            name = name if name in _TIMES else ""
+        name, rank, in_ms = field_of(str(key))
+        value = _from_ms(value) if in_ms else value
         if not name or (name in ranks and ranks[name][0] <= rank):
             extras[key] = value
             continue
@@ -110,6 +110,18 @@ def named_fields(row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
             extras[ranks[name][1]] = got[name]
         got[name], ranks[name] = value, (rank, key)
     return got, extras
+
+
+@lru_cache(maxsize=4096)
+def field_of(key: str) -> tuple[str, int, bool]:
+    """A column's name, however it is written (`Audio Path`, `audioPath`, `start_ms`) -> our name or "", its rank among
+    the aliases, and whether its times are milliseconds.
+    """
+    plain = re.sub(r"[\W_]+", "", key).lower()
+    if plain in _NAMES:
+        return (*_NAMES[plain], False)
+    name, rank = _NAMES.get(plain.removesuffix("ms"), ("", 0)) if plain.endswith("ms") else ("", 0)
+    return (name, rank, True) if name in _TIMES else ("", 0, False)
 
 
 def _from_ms(value: Any) -> Any:

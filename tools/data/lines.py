@@ -1,5 +1,5 @@
-"""Physical lines of a text file, one at a time: split on \\n only, BOM dropped, an undecodable line told with its
-byte.
+"""Physical lines of a text file, one at a time: split on \\n only (on \\r where a file has no \\n at all), BOM
+dropped, an undecodable line told with its byte.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from tools.errors import UsageError
 
@@ -41,7 +41,7 @@ def read_lines(path: Path) -> Iterator[Line]:
     """Every line of a UTF-8 (or BOM-marked UTF-16) file. Raises UsageError where it cannot be opened or read."""
     with open_binary(path) as raw:
         try:
-            yield from _decoded(_utf16(raw) or raw)
+            yield from _decoded(_utf16(raw) or _old_ends(raw))
         except (OSError, EOFError, UnicodeError, gzip.BadGzipFile) as error:
             raise UsageError(f"manifest {path} cannot be read ({_reason(error)})") from error
 
@@ -70,6 +70,28 @@ def _utf16(raw: IO[bytes]) -> IO[bytes] | None:
     if head not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
         return None
     return io.BytesIO(raw.read().decode("utf-16").encode("utf-8"))
+
+
+class _NewEnds(io.RawIOBase):
+    """A stream whose \\r are \\n."""
+
+    def __init__(self, raw: IO[bytes]) -> None:
+        self.raw = raw
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.raw.read(len(buffer)).replace(b"\r", b"\n")
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _old_ends(raw: IO[bytes]) -> IO[bytes]:
+    """The stream itself, or with \\r as the end of a line where its first megabyte has no \\n and several \\r."""
+    head = raw.read(1 << 20)
+    raw.seek(0)
+    return io.BufferedReader(_NewEnds(raw)) if b"\n" not in head and b"\r" in head.strip() else raw
 
 
 def _decoded(raw: IO[bytes]) -> Iterator[Line]:
@@ -101,6 +123,11 @@ def _line(number: int, line: bytes, at: int) -> Line:
     body = line.removesuffix(b"\n").removesuffix(b"\r")
     if number == 1:
         body = body.removeprefix(codecs.BOM_UTF8)
+    if b"\0" in body:
+        byte = at + line.index(b"\0")
+        return Line(
+            number, "", f"a zero at byte {byte} (line {number}): UTF-16 without its mark? Save the file as UTF-8"
+        )
     try:
         return Line(number, body.decode("utf-8"))
     except UnicodeDecodeError as error:

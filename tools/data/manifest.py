@@ -6,6 +6,7 @@ reason.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -119,7 +120,9 @@ def _sniff_text(path: Path) -> str:
         return "json_lines"
     first = head[0]
     if first[0] in "[{":
-        return _sniff_json(path, first)
+        return _sniff_json(path, first, len(head) == 1)
+    if 2 * sum(_is_object(line) for line in head) > len(head):
+        return "json_lines"  # a comment, or a broken line, comes first
     if "ooTextFile" in first or first.startswith('"ooTextFile'):
         return "textgrid"
     if first.startswith("WEBVTT") or any(_CUE.match(line) for line in head[:4]):
@@ -132,13 +135,13 @@ def _sniff_text(path: Path) -> str:
     return "table"
 
 
-def _sniff_json(path: Path, first: str) -> str:
-    """JSON lines or one document, and whether its rows are cuts."""
+def _sniff_json(path: Path, first: str, alone: bool) -> str:
+    """JSON lines or one document, and whether its rows are cuts. `alone`: there is no other line."""
     try:
-        value = strict_json(first)
-    except RowError:
+        value = json.loads(first)
+    except (ValueError, RecursionError):
         value = None
-    if isinstance(value, dict) and not _is_only_document(path, value):
+    if isinstance(value, dict) and not _is_document(value, alone):
         return "lhotse_cuts" if _is_cut(value) else "json_lines"
     if first[0] == "{" and value is None and not _is_spread_out(path):
         return "json_lines"  # a broken first line must not lose the others
@@ -148,19 +151,27 @@ def _sniff_json(path: Path, first: str) -> str:
     return "json_document"
 
 
-def _is_only_document(path: Path, value: dict[str, object]) -> bool:
-    """Whether a one-line object is a document of rows by id rather than a row."""
-    return bool(value) and all(isinstance(member, dict) for member in value.values()) and "audio" not in value
+def _is_document(value: dict[str, object], alone: bool) -> bool:
+    """Whether an object on one line is a document of rows (by id, or in arrays) rather than a row."""
+    by_id = bool(value) and all(isinstance(member, dict) for member in value.values()) and "audio" not in value
+    return by_id or (alone and not _is_cut(value) and bool(json_rows.arrays_of_rows(value)))
 
 
 def _is_spread_out(path: Path) -> bool:
-    """Whether a file that starts with { is one object over many lines (and not lines of which the first is broken)."""
+    """Whether a file that starts with { is one object over many lines, or objects one after another (and not lines of
+    which the first is broken).
+    """
     try:
-        text = read_text(path)
+        text = read_text(path).strip()
     except UsageError:
         return False
+    try:
+        json.JSONDecoder().raw_decode(text)
+        return True
+    except (ValueError, RecursionError):
+        pass
     lines = [line for line in text.split("\n") if line.strip()]
-    return len(lines) > 1 and not any(_is_object(line) for line in lines[1:3])
+    return len(lines) > 1 and not any(_is_object(line) for line in lines[1:])
 
 
 def _is_object(line: str) -> bool:

@@ -33,9 +33,9 @@ Reader = Callable[[Path, Source], Iterator[Item]]
 
 
 def strict_json(text: str) -> Any:
-    """JSON without NaN and Infinity. Raises RowError."""
+    """JSON without NaN, Infinity and keys that occur twice. Raises RowError."""
     try:
-        return json.loads(text, parse_constant=no_constant)
+        return json.loads(text, parse_constant=no_constant, object_pairs_hook=no_key_twice)
     except RowError:
         raise
     except (ValueError, RecursionError) as error:
@@ -50,6 +50,23 @@ def json_fault(error: Exception) -> str:
 
 def no_constant(name: str) -> Any:
     raise RowError(f"not strict JSON: {name}")
+
+
+def no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        twice = next(key for at, (key, _) in enumerate(pairs) if key in dict(pairs[:at]))
+        raise RowError(f"the key {twice!r:.60} occurs twice in the row")
+    return out
+
+
+def loose_id(text: str) -> str:
+    """The id of a row that is JSON but for the strictness, as far as it can be told."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    return known_id(value) if isinstance(value, Mapping) else ""
 
 
 def row_item(value: Any, source: Source, number: int) -> Item:
@@ -74,6 +91,6 @@ def known_id(row: Mapping[str, Any]) -> str:
     return ""
 
 
-def bad_line(source: Source, number: int, reason: str, kind: str = "row") -> Quarantined:
-    """A line that is no row at all."""
-    return Quarantined(source.manifest, number, "", reason, source.split, kind)
+def bad_line(source: Source, number: int, reason: str, kind: str = "row", known: str = "") -> Quarantined:
+    """A line that is no row at all; `known` is its id as far as that can be told."""
+    return Quarantined(source.manifest, number, known, reason, source.split, kind)

@@ -4,9 +4,11 @@ it.
 
 from __future__ import annotations
 
+import os
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -118,9 +120,30 @@ def pace_marks(table: RowTable, rows: Ints) -> npt.NDArray[np.uint32]:
 
 
 def other_form(path: Path) -> str:
-    """A hint where the missing name exists in the other Unicode form (NFC or NFD), else an empty string."""
+    """A hint where the missing path exists in another Unicode form (NFC, NFD) or case, else an empty string."""
+    found = Path(path.anchor)
+    for part in path.parts[len(found.parts) :]:
+        if not (found / part).exists():
+            part = _listing(str(found), os.stat(found).st_mtime_ns if found.is_dir() else 0).get(_folded(part), "")
+            if not part:
+                return ""
+        found /= part
+    if not found.exists() or str(found) == str(path):
+        return ""
     for form in ("NFC", "NFD"):
-        other = path.parent / unicodedata.normalize(form, path.name)
-        if other.name != path.name and other.exists():
-            return f"; a file of that name exists in Unicode form {form}: {other!s}"
-    return ""
+        if unicodedata.normalize(form, str(path)) == str(found):
+            return f"; a file of that name exists in Unicode form {form}: {found!s}"
+    return f"; a file of that name exists, written otherwise: {found!s}"
+
+
+@lru_cache(maxsize=8)
+def _listing(folder: str, changed: int) -> dict[str, str]:
+    """What lies in a folder, by folded name; `changed` is its time, so that a changed folder is read again."""
+    try:
+        return {_folded(name): name for name in os.listdir(folder or ".")}
+    except OSError:
+        return {}
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", name).casefold()

@@ -118,6 +118,17 @@ def test_f07_paths_resolve_against_the_manifest(tmp_path, tone, manifest, monkey
     assert lost.severity == "block" and "2 of 5 rows set aside" in lost.text and "not done" in lost.text
 
 
+def test_f07_the_name_that_was_meant_is_told(tmp_path, tone, manifest):
+    """NFC, NFD or another case, in any part of the path."""
+    for i, path in enumerate([unicodedata.normalize("NFD", "Zoë/a.wav"), "clips/B.WAV"]):
+        tone(tmp_path / path, i)
+    audio = ["Zoë/a.wav", "Clips/b.wav", "clips/c.wav"]
+    path = manifest(tmp_path / "m.jsonl", [{"id": str(i), "audio": a, "text": "t"} for i, a in enumerate(audio)])
+    form, case, none = (q.reason for q in check_paths([path]).quarantined)
+    assert "Unicode form NFD" in form and case.endswith(f"written otherwise: {tmp_path}/clips/B.WAV")
+    assert none == f"missing: audio file not found: {tmp_path}/clips/c.wav"
+
+
 @pytest.mark.speech
 def test_f09_f11_bad_files_do_not_sink_the_others(tmp_path, shared_speech, tone, manifest):
     awkward = shared_speech / "awkward"

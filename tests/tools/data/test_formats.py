@@ -374,3 +374,65 @@ def test_stereo_kept_by_channel(tmp_path):
     report = check_paths([tmp_path / "m.jsonl"])
     assert [c.id for c in report.kept] == ["s.wav#0.0#0", "s.wav#0.0#1"]
     assert [q.kind for q in report.quarantined] == ["channel"]
+
+
+ROWS = [{"id": f"r{i}", "audio_filepath": f"wav/u{i}.wav", "text": f"some words {i}"} for i in range(3)]
+LINES = [json.dumps(row) for row in ROWS]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(LINES),
+        "\r\n".join(LINES) + "\r\n",
+        "\r".join(LINES),  # old Mac
+        ",\n".join(LINES),
+        "".join(LINES),
+        "\n".join(json.dumps(row, indent=2) for row in ROWS),  # as jq prints
+        json.dumps({"data": ROWS}),
+        json.dumps({"version": 1, "info": {"by": "me"}, "utterances": ROWS}, indent=1),
+        json.dumps({row["id"]: row for row in ROWS}),
+        "path,text,id\r" + "\r".join(f"wav/u{i}.wav,some words {i},r{i}" for i in range(3)),
+        "sep=;\nAudio Path;Transcript;Utterance ID\n"
+        + "\n".join(f"wav/u{i}.wav;some words {i};r{i}" for i in range(3)),
+    ],
+    ids=["lines", "crlf", "cr", "commas", "one line", "jq", "wrapped", "wrapped indented", "by id", "cr table", "sep"],
+)
+def test_one_manifest_however_it_is_laid_out(tmp_path, wavs, text):
+    (tmp_path / "m.json").write_bytes(text.encode())
+    read = read_manifest(tmp_path / "m.json")
+    assert [(c.id, c.text, c.audio) for c in read.rows] == [
+        (row["id"], row["text"], tmp_path / row["audio_filepath"]) for row in ROWS
+    ]
+    assert not read.quarantined
+
+
+def test_arrays_by_split_make_the_splits(tmp_path, wavs):
+    (tmp_path / "m.json").write_text(json.dumps({"train": ROWS[:2], "test": ROWS[2:]}))
+    assert [c.split for c in read_manifest(tmp_path / "m.json").rows] == ["train", "train", "test"]
+
+
+def test_a_key_that_occurs_twice_is_not_read_half(tmp_path, wavs):
+    twice = '{"id": "a", "audio_filepath": "wav/u0.wav", "text": "yes", "text": "no"}'
+    (tmp_path / "m.jsonl").write_text(LINES[1] + "\n" + twice + "\n")
+    read = read_manifest(tmp_path / "m.jsonl")
+    (bad,) = read.quarantined
+    assert (bad.row, bad.id, bad.reason) == (2, "a", "the key 'text' occurs twice in the row") and len(read.rows) == 1
+    (tmp_path / "m.csv").write_text("path,text,text\nwav/u0.wav,first,second\n")
+    (clip,) = read_manifest(tmp_path / "m.csv").rows
+    assert clip.text == "first" and clip.extras == {"text (3)": "second"}
+
+
+def test_broken_first_lines_do_not_lose_the_others(tmp_path, wavs):
+    for head in (["# a comment"], ['{"cut": ', '{"off', '{"again'], ["{} trailing"]):
+        (tmp_path / "m.jsonl").write_text("\n".join(head + LINES) + "\n")
+        read = read_manifest(tmp_path / "m.jsonl")
+        assert [c.id for c in read.rows] == ["r0", "r1", "r2"], head
+        assert read.quarantined, head
+
+
+def test_utf16_without_its_mark_is_told(tmp_path, wavs):
+    (tmp_path / "m.jsonl").write_bytes("\n".join(LINES).encode("utf-16-le"))
+    read = read_manifest(tmp_path / "m.jsonl")
+    assert not read.rows and {q.kind for q in read.quarantined} == {"encoding"}
+    assert "UTF-16 without its mark" in read.quarantined[0].reason

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.data.fields import ALIASES, Source
+from tools.data.fields import Source, field_of
 from tools.data.lines import Line, read_lines
 from tools.data.reading import Item, Quarantined, bad_line, row_item
 from tools.errors import UsageError
@@ -18,7 +18,6 @@ DELIMITERS = "\t,;|"
 LJSPEECH = "ljspeech id"
 MOST_LINES = 64  # of one quoted cell
 _AUDIO = re.compile(r"\.(wav|flac|mp3|ogg|opus|sph|m4a|aiff?|au|w64|caf)$", re.IGNORECASE)
-_KNOWN = {alias for aliases in ALIASES.values() for alias in aliases}
 
 
 def read(path: Path, source: Source) -> Iterator[Item]:
@@ -30,13 +29,16 @@ def read(path: Path, source: Source) -> Iterator[Item]:
     if head.error:
         raise UsageError(f"manifest {path}: {head.error}")
     delimiter = max(DELIMITERS, key=head.text.count)
+    if re.fullmatch(r"sep=.", head.text.strip("\"'")):  # Excel's line before the header
+        delimiter = head.text.strip("\"'")[-1]
+        head = next((line for line in lines if line.text.strip()), head)
     common_voice = re.search(r"(^|\t)client_id(\t|$)", head.text) is not None and delimiter == "\t"
     quoted = not common_voice
-    columns = [c.strip().lower() for c in cells(head.text, delimiter, quoted)]
+    columns = _once([c.strip() for c in cells(head.text, delimiter, quoted)])
     if common_voice and (source.folder / "clips").is_dir():
         source = Source(source.manifest, source.folder / "clips", source.split)
     records = _records(lines, quoted)
-    if not set(columns) & _KNOWN:
+    if not any(field_of(column)[0] for column in columns):
         columns, source = _columns_without_header(path, cells(head.text, delimiter, quoted), source)
         records = _records(_again(head, lines), quoted)
     for number, text, error in records:
@@ -50,10 +52,15 @@ def _row(found: list[str], columns: list[str], source: Source, number: int) -> I
     if len(found) != len(columns):
         why = f"{len(found)} columns where the header has {len(columns)}"
         return Quarantined(source.manifest, number, found[0][:100] if found else "", why, source.split)
-    row = {c: v for c, v in zip(columns, found) if v != "" or c in ALIASES["text"]}
+    row = {c: v for c, v in zip(columns, found) if v != "" or field_of(c)[0] == "text"}
     if columns[0] == LJSPEECH:
         row = {**row, "id": row.pop(LJSPEECH, ""), "audio": f"wavs/{found[0]}.wav"}
     return row_item(row, source, number)
+
+
+def _once(columns: list[str]) -> list[str]:
+    """Column names, a later one of the same name told apart by its number: nothing of a row is lost."""
+    return [c if c not in columns[:i] else f"{c} ({i + 1})" for i, c in enumerate(columns)]
 
 
 def cells(text: str, delimiter: str, quoted: bool) -> list[str]:
