@@ -96,6 +96,8 @@ class Brief(_Part):
     metric: Literal["wer", "cer", "mer", "accuracy", "macro_recall"] | None = None
     profile: str | None = Field(default=None, min_length=1)
     retention_limit: float | None = Field(default=None, ge=0, le=1)
+    protected: list[str] | None = None  # labels whose recall must not fall
+    class_limit: float | None = Field(default=None, ge=0, le=1)
     prompts: list[str] | None = None  # an empty list: made from the training references
     budget: BudgetBrief | None = None
     where: Literal["local"] | None = None

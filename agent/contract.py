@@ -35,6 +35,7 @@ KEYS: dict[str, tuple[str, ...]] = {
     "random_seed": (),
 }
 SELECTION_RULE = "lowest dev metric with retention within limit; ties: earlier; seed included"
+CLASSES_RULE = "lowest dev metric with retention and protected classes within limit; ties: earlier; seed included"
 
 
 def build_contract(**parts: Any) -> dict[str, Any]:

@@ -40,10 +40,16 @@ class Question:
 Asker = Callable[["Brief", dict[str, Any]], Question | None]
 
 
+def task_of(brief: Brief, found: dict[str, Any]) -> str:
+    """The task as said, or as its safe default will be."""
+    label = brief.labels is not None or (bool(found.get("labels")) and not found.get("texts"))
+    return brief.task or ("label" if label else "asr")
+
+
 def _task(brief: Brief, found: dict[str, Any]) -> Question | None:
     if brief.task is not None:
         return None
-    label = brief.labels is not None or (bool(found.get("labels")) and not found.get("texts"))
+    label = task_of(brief, found) == "label"
     return Question(
         "task",
         "Is the answer a transcript (asr) or one of a few labels (label)?",
@@ -131,7 +137,7 @@ def _retention(brief: Brief, found: dict[str, Any]) -> Question | None:
 def _metric(brief: Brief, found: dict[str, Any]) -> Question | None:
     if brief.metric is not None:
         return None
-    if brief.task == "label":
+    if task_of(brief, found) == "label":
         default, assumed = "macro_recall", "each label counts the same"
     elif set(brief.languages or found.get("languages") or []) & set(SPACELESS):
         default, assumed = "cer", "a language written without spaces"
@@ -140,7 +146,7 @@ def _metric(brief: Brief, found: dict[str, Any]) -> Question | None:
     return Question(
         "metric",
         "Which figure decides?",
-        {"enum": TASKS[brief.task or "asr"]},
+        {"enum": TASKS[task_of(brief, found)]},
         "checkpoints are selected by it, and it is fixed before sampling",
         default,
         assumed,
@@ -151,18 +157,40 @@ def _profile(brief: Brief, found: dict[str, Any]) -> Question | None:
     if brief.profile is not None:
         return None
     english = list(brief.languages or found.get("languages") or ["en"]) == ["en"]
-    label = brief.task == "label"
+    label = task_of(brief, found) == "label"
     return Question(
         "profile",
         "Which normaliser profile is scored with?",
         {"type": "string", "minLength": 1},
         "spelling, case and number style decide what counts as an error",
-        "exact" if label else "english" if english else "basic",
-        "the English rule set"
-        if english and not label
-        else "case and punctuation ignored"
-        if not label
-        else "as written",
+        "english" if english and not label else "basic",
+        "the English rule set" if english and not label else "case and punctuation ignored",
+    )
+
+
+def _protected(brief: Brief, found: dict[str, Any]) -> Question | None:
+    if brief.protected is not None or task_of(brief, found) != "label":
+        return None
+    return Question(
+        "protected",
+        "Which labels must not lose recall?",
+        {"type": "array", "items": {"type": "string"}},
+        "a rare label can get worse while the total gets better",
+        [],
+        "no label is protected",
+    )
+
+
+def _class_limit(brief: Brief, found: dict[str, Any]) -> Question | None:
+    if brief.class_limit is not None or not brief.protected:
+        return None
+    return Question(
+        "class_limit",
+        "By how much may the dev recall of a protected label fall (absolute)?",
+        {"type": "number", "minimum": 0, "maximum": 1},
+        "a checkpoint beyond it is not chosen",
+        0.05,
+        "five points, absolute",
     )
 
 
@@ -223,6 +251,8 @@ QUESTIONS: dict[str, Asker] = {
         0.01,
         "one point, absolute",
     ),
+    "protected": _protected,
+    "class_limit": _class_limit,
     "prompts": _fixed(
         "prompts",
         "Which prompts are worth comparing on dev (the empty one too)?",

@@ -9,8 +9,9 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from agent.label_result import label_part
 from agent.steps.choose_run import RUN
-from agent.steps.common import clips_of, contract, profile_of, rate
+from agent.steps.common import clips_of, contract, countable, figure, labels_of, profile_of, rate
 from tools.verbs.evaluate import read_rows
 
 if TYPE_CHECKING:
@@ -32,12 +33,13 @@ def build_result(context: Context) -> dict[str, Any]:
         "schema_version": 1,
         "renderer": "1",
         "name": context.session.brief.name,
-        "task": "asr",
+        "task": "asr" if labels_of(context) is None else "label",
         "metric": metric,
         "termination_reason": termination(context, compared),
         "table": table(context),
         "profiles": profiles(context),
         "comparison": compared,
+        "labels": label_part(context),
         "retention": retention(context, metric),
         "by_speaker": slices(context, "speaker"),
         "by_lang": slices(context, "lang"),
@@ -83,13 +85,18 @@ def termination(context: Context, compared: dict[str, Any] | None) -> str:
 
 
 def table(context: Context) -> list[dict[str, Any]]:
-    rows = []
+    return [_table_row(context, split, model, record) for split, model, record in evaluated(context)]
+
+
+def evaluated(context: Context) -> list[tuple[str, str, Any]]:
+    """(split, model, `eval` record) of seed and candidate on test, dev and retention, where they were measured."""
+    found = []
     for split in ("test", "dev", "retention"):
         for model, eval_id in (("seed", f"seed-{split}"), ("candidate", _candidate_eval(context, split))):
             record = context.last("eval", eval_id=eval_id) if eval_id else None
             if record is not None:
-                rows.append(_table_row(context, split, model, record))
-    return rows
+                found.append((split, model, record))
+    return found
 
 
 def _candidate_eval(context: Context, split: str) -> str:
@@ -104,11 +111,14 @@ def _table_row(context: Context, split: str, model: str, record: Any) -> dict[st
     scores = json.loads((context.workdir / "evals" / p["eval_id"] / "scores.json").read_text(encoding="utf-8"))
     metric = contract(context)["scoring"]["metric"]
     counts = scores["cer"] if metric == "cer" else scores
+    told: dict[str, Any] = {"wer": rate(scores, "wer"), "cer": rate(scores, "cer")}
+    if "labels" in scores:
+        counts = label_counts(scores)
+        told |= {k: p["scores"][k] for k in ("label_error", "macro_error")}
     return {
         "split": split,
         "model": model,
-        "wer": rate(scores, "wer"),
-        "cer": rate(scores, "cer"),
+        **told,
         **{k: counts[k] for k in ("insertions", "deletions", "substitutions", "reference_units")},
         "rows": p["rows"],
         "empty": scores["diagnostics"]["empty"],
@@ -118,6 +128,18 @@ def _table_row(context: Context, split: str, model: str, record: Any) -> dict[st
         "eval": p["eval_id"],
         "rows_sha256": p["rows_sha256"],
         "record": record.seq,
+    }
+
+
+def label_counts(scores: dict[str, Any]) -> dict[str, int]:
+    """A label task's answers as counts of errors: another label is a substitution, no label a deletion."""
+    strict = scores["labels"]["strict"]
+    wrong = strict["rows"] - strict["correct"] - strict["invalid"]
+    return {
+        "insertions": 0,
+        "deletions": strict["invalid"],
+        "substitutions": wrong,
+        "reference_units": strict["rows"],
     }
 
 
@@ -141,6 +163,12 @@ def comparison(context: Context) -> dict[str, Any] | None:
         return None
     metric = contract(context)["scoring"]["metric"]
     noise = abs(_noise(context)["delta"])
+    labels = labels_of(context)
+    if labels is not None:
+        from tools.score.labelled import compare_labels
+
+        c = compare_labels(*rows, labels, labels.strict, metric, by=block_by(context), noise_floor=noise)
+        return {**c, "split": "test", "seed": c["a"], "candidate": c["b"], "draws_seed": c["seed"]}
     unit = "cer" if metric == "cer" else "unit"
     c = compare_rows(*rows, profile_of(context), by=block_by(context), noise_floor=noise, metric=unit).to_json()
     return {**c, "metric": metric, "split": "test", "seed": c["a"], "candidate": c["b"], "draws_seed": c["seed"]}
@@ -157,6 +185,8 @@ def profiles(context: Context) -> list[dict[str, Any]]:
     from tools.score.transcripts import score_rows
     from tools.text import profile
 
+    if labels_of(context) is not None:
+        return []  # strict, parsed and comparator readings stand beside each other instead
     own = profile_of(context).name
     other = profile("basic" if own != "basic" else "exact")
     out = []
@@ -171,13 +201,12 @@ def profiles(context: Context) -> list[dict[str, Any]]:
 
 
 def retention(context: Context, metric: str) -> dict[str, Any] | None:
-    field = "cer" if metric == "cer" else "wer"
     seed = context.last("eval", eval_id="seed-retention")
     name = _candidate_eval(context, "retention")
     candidate = context.last("eval", eval_id=name) if name else None
     if seed is None or candidate is None:
         return None
-    a, b = seed.payload["scores"][field], candidate.payload["scores"][field]
+    a, b = figure(seed, metric) or 0.0, figure(candidate, metric) or 0.0
     limit = contract(context)["selection"]["retention_limit"]
     return {"seed": a, "candidate": b, "delta": b - a, "limit": limit, "within": b - a <= limit}
 
@@ -187,9 +216,10 @@ def slices(context: Context, key: str) -> list[dict[str, Any]]:
 
     if context.last("eval", eval_id="seed-test") is None:
         return []
-    seed = score_by(read_rows(context.workdir / "evals/seed-test"), key, profile_of(context))
+    own, profile = countable(context, read_rows(context.workdir / "evals/seed-test"))
+    seed = score_by(own, key, profile)
     rows = _test_rows(context)
-    candidate = {} if rows is None else score_by(rows[1], key, profile_of(context))
+    candidate = {} if rows is None else score_by(countable(context, rows[1])[0], key, profile)
     cer = contract(context)["scoring"]["metric"] == "cer"
     return [
         {
@@ -209,9 +239,10 @@ def _errors_by_id(context: Context) -> dict[str, tuple[int, int]]:
     rows = _test_rows(context)
     if rows is None:
         return {}
-    tally, cer = Tally(profile_of(context)), contract(context)["scoring"]["metric"] == "cer"
+    (one, profile), (two, _) = (countable(context, x) for x in rows)
+    tally, cer = Tally(profile), contract(context)["scoring"]["metric"] == "cer"
     counts = {}
-    for a, b in zip(*rows, strict=True):
+    for a, b in zip(one, two, strict=True):
         ours, theirs = tally.measure(a), tally.measure(b)
         counts[a.id] = tuple(_sum(m.characters if cer else m.words) for m in (ours, theirs))
     return counts  # type: ignore[return-value]

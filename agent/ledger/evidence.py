@@ -221,6 +221,16 @@ class Evidence:
         return known if known.to_json() == dict(self.contract["profile"]) else None
 
     @cached_property
+    def labels(self) -> Any:
+        """The LabelSet of a label task's contract; None for transcripts, or without the contract's normaliser."""
+        names = (self.contract or {}).get("scoring", {}).get("labels")
+        if names is None or self.profile is None:
+            return None
+        from tools.score.labels import label_set
+
+        return label_set(self.profile, names)
+
+    @cached_property
     def report_code(self) -> str | None:
         """The code that made the report, where that is not the code that audits; else None."""
         from agent.machine import code

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from typing import Any
 
 from agent.act import Context
-from agent.contract import SELECTION_RULE, build_contract, contract_digest, references_digest, write_contract
+from agent.contract import (
+    CLASSES_RULE,
+    SELECTION_RULE,
+    build_contract,
+    contract_digest,
+    references_digest,
+    write_contract,
+)
 from agent.forecast import baseline_minutes
+from agent.label_result import COMPARATOR
 from agent.spending import spending
 from agent.steps.common import (
     clips_of,
     contract,
+    countable,
     evaluate_model,
+    labels_of,
+    metric_of,
     profile_of,
     rate,
     recogniser,
     seed_model,
     work_of,
+    write_text,
 )
 from tools.rows import Clip
 
 ROOM = 2.0
 LEAST_LIMIT = 24
+LEAST_LABEL_LIMIT = 16
 STYLE_WORDS = 12
 GLOSSARY_WORDS = 16
 STOP_LENGTH = 3
@@ -36,6 +50,7 @@ def run(context: Context) -> str:
         chosen = _compare(context, prompts, limit)
         _freeze(context, prompts[chosen], limit)
         _measure_seed(context)
+        _comparator(context)
         _noise_floor(context)
     return "ready"
 
@@ -44,14 +59,19 @@ def answer_limit(context: Context) -> int:
     """Tokens an answer may have: twice the longest reference outside the test, within the model's window."""
     heard = recogniser(context)
     longest, _ = heard.longest_reference(clips_of(context, "train", "dev", "retention"))
-    return min(heard.policy.max_target // 2, max(LEAST_LIMIT, round(ROOM * longest)))
+    least = LEAST_LIMIT if labels_of(context) is None else LEAST_LABEL_LIMIT
+    return min(heard.policy.max_target // 2, max(least, round(ROOM * longest)))
 
 
 def candidate_prompts(context: Context) -> list[str]:
-    """The brief's prompts, or three made from training references alone: none, an example of style, a glossary."""
+    """The brief's prompts, or some made without dev and test: none, an example of style and a glossary from training
+    references; for labels none, and the labels."""
     said = context.session.brief.prompts
     if said:
         return list(dict.fromkeys(said))
+    labels = context.last("decision", what="labels")
+    if labels is not None:
+        return ["", ", ".join(labels.payload["chosen"])]
     texts = [c.text or "" for c in clips_of(context, "train")]
     return list(dict.fromkeys(["", style_example(texts), glossary(texts)]))
 
@@ -73,7 +93,7 @@ def glossary(texts: list[str]) -> str:
 
 def _compare(context: Context, prompts: list[str], limit: int) -> int:
     """Every prompt on dev; the lowest error wins, the shorter prompt on a tie."""
-    metric = str(context.session.brief.answer_to("metric"))
+    metric = metric_of(context)
     errors: list[float] = []
     for i, prompt in enumerate(prompts):
         scores = evaluate_model(
@@ -114,7 +134,9 @@ def _freeze(context: Context, prompt: str, limit: int) -> None:
     from tools.score.transcripts import ALIGNER, SCORER, SCORER_VERSION
 
     mining = mining_plan(context.skill)
-    reward = make_reward("cer", profile)
+    labels, metric = labels_of(context), metric_of(context)
+    reward = make_reward("cer" if labels is None else "label_exact", profile)
+    protected = [] if labels is None else [profile.normalise(x) for x in brief.answer_to("protected") or []]
     parts = build_contract(
         seed_model={
             "path_name": str(brief.answer_to("seed_model")),
@@ -124,20 +146,22 @@ def _freeze(context: Context, prompt: str, limit: int) -> None:
         prompt={"text": prompt, "ids": _prompt_ids(context, prompt)},
         profile=profile.to_json(),
         scoring={
-            "metric": brief.answer_to("metric"),
-            "unit": profile.to_json().get("unit", "word"),
+            "metric": metric,
+            "unit": profile.to_json().get("unit", "word") if labels is None else "label",
             "scorer": SCORER,
             "version": SCORER_VERSION,
             "aligner": ALIGNER,
+            **({} if labels is None else {"reading": "strict", "labels": list(labels.labels)}),
         },
         decoding={"kind": "greedy", "temperature": 0, "limit": limit, "chunk": heard.chunk},
         sampling={"temperature": mining.temperature, "n": mining.answers, "extend_to": mining.extend_to},
         reward={"name": reward.name, "digest": reward.digest},
         selection={
-            "rule": SELECTION_RULE,
-            "metric": brief.answer_to("metric"),
+            "rule": CLASSES_RULE if protected else SELECTION_RULE,
+            "metric": metric,
             "split": "dev",
             "retention_limit": brief.answer_to("retention_limit"),
+            **({"protected": protected, "class_limit": brief.answer_to("class_limit")} if protected else {}),
         },
         references={s: references_digest(_pairs(clips_of(context, s))) for s in ("train", "dev", "test", "retention")},
         membership_sha256=context.must("data_check").payload["membership_sha256"],
@@ -177,6 +201,29 @@ def _measure_seed(context: Context) -> None:
         context.measured(f"seed {split} {metric}", rate(scores, metric) or 0.0)
 
 
+def _comparator(context: Context) -> None:
+    """For labels: what aliases, priors and parsing alone would gain, fitted on the seed's dev answers and no others."""
+    labels = labels_of(context)
+    if labels is None:
+        return
+    from tools.score.comparator import fit_comparator
+    from tools.verbs.evaluate import read_rows
+
+    def do() -> dict[str, Any]:
+        fitted = fit_comparator(read_rows(context.workdir / "evals" / "seed-dev"), labels)
+        text = json.dumps(fitted.to_json(), ensure_ascii=False, sort_keys=True) + "\n"
+        told = {
+            "aliases": len(fitted.aliases),
+            "remap": len(fitted.remap),
+            "fitted_on": fitted.fitted_on,
+            "split": "dev",
+        }
+        return {"files": {COMPARATOR: write_text(context.workdir / COMPARATOR, text)}, **told}
+
+    told = context.effect("fit_comparator", {"contract": contract_digest(contract(context))}, do)
+    context.notice(f"comparator without training: {told['aliases']} aliases and {told['remap']} remaps from dev")
+
+
 def _noise_floor(context: Context) -> None:
     """The seed on dev once more in other batches: what differs is noise, and a gain below it is not shown."""
     from tools.score.transcripts import score_rows
@@ -192,8 +239,9 @@ def _noise_floor(context: Context) -> None:
         finally:
             heard.chunk = usual
         before = read_rows(context.workdir / "evals" / "seed-dev")
-        profile, metric = profile_of(context), frozen["scoring"]["metric"]
-        a, b = (rate(score_rows(rows, profile).to_json(), metric) or 0.0 for rows in (before, again))
+        metric = "cer" if frozen["scoring"]["metric"] == "cer" else "unit"
+        pairs = (countable(context, rows) for rows in (before, again))
+        a, b = (rate(score_rows(rows, profile).to_json(), metric) or 0.0 for rows, profile in pairs)
         differing = sum(x.hyp != y.hyp for x, y in zip(before, again, strict=True))
         return {"rows": len(again), "differing": differing, "delta": b - a}
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent.act import Context
 from agent.disk import write_atomic
-from agent.steps.common import SPLITS, clips_of, recogniser, write_clips
+from agent.steps.common import SPLITS, clips_of, labels_of, recogniser, write_clips
 from tools.errors import CheckError
 from tools.rows import Clip
 
@@ -25,7 +25,7 @@ CHECKS = "data/checks.json"
 def run(context: Context) -> str:
     (context.workdir / "data").mkdir(exist_ok=True)
     report = _checked(context)
-    clips = _without_leaks(context, report)
+    clips = [c if c.text is not None else replace(c, text=c.label) for c in _without_leaks(context, report)]
     _refuse(report)
     for split in ("train", "dev", "test"):
         if not any(c.split == split for c in clips):
@@ -54,10 +54,31 @@ def _checked(context: Context) -> CheckReport:
                 raise CheckError(f"{path} has no rows: the {split} split is empty")
             clips += read.rows
             aside += read.quarantined
-    clips = _fitting(context, clips, aside)
+    clips = _fitting(context, as_labels(context, clips, aside), aside)
+    if labels_of(context) is not None:  # one label is no sentence that leaks from one split into another
+        options["task"], clips = "label", [replace(c, text=None) for c in clips]
     report = check_clips(clips, aside, **options)
     made = _made_splits(context, report)
     return report if made is None else check_clips(made, report.quarantined, **options)
+
+
+def as_labels(context: Context, clips: list[Clip], aside: list[Quarantined]) -> list[Clip]:
+    """For a label task the reference is the label (a row without one gives its text as label); rows whose label is none
+    of the task's are set aside. Transcripts stay as they are."""
+    from tools.data.manifest import Quarantined
+
+    labels = labels_of(context)
+    if labels is None:
+        return clips
+    kept = []
+    for clip in clips:
+        label = clip.label or (clip.text or "").strip() or None
+        if label is None or labels.profile.normalise(label) in labels.labels:
+            kept.append(replace(clip, label=label, text=label))
+            continue
+        reason = f"the label {label!r} is none of the task's"
+        aside.append(Quarantined(clip.manifest, clip.row, clip.id, reason, clip.split, "label"))
+    return kept
 
 
 def _fitting(context: Context, clips: list[Clip], aside: list[Quarantined]) -> list[Clip]:

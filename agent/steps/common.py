@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from tools.errors import CheckError
 from tools.rows import Clip
 
 if TYPE_CHECKING:
+    from tools.rows import ScoredRow
+    from tools.score.labels import LabelSet
     from tools.text import Profile
     from tools.train.config import GspoConfig
     from tools.verbs.recogniser import Recogniser
@@ -93,6 +96,35 @@ def profile_of(context: Context) -> Profile:
     return profile(str(context.session.brief.answer_to("profile")))
 
 
+def labels_of(context: Context) -> LabelSet | None:
+    """The labels of a label task as they were decided on; None for transcripts."""
+    record = context.last("decision", what="labels")
+    if record is None:
+        return None
+    from tools.score.labels import label_set
+
+    return label_set(profile_of(context), record.payload["chosen"])
+
+
+def metric_of(context: Context) -> str:
+    """The error rate that decides: wer, cer or mer; label_error for a wished accuracy, macro_error for macro_recall."""
+    from tools.score.labelled import ERROR_OF
+
+    wished = str(context.session.brief.answer_to("metric"))
+    return ERROR_OF.get(wished, wished)
+
+
+def countable(context: Context, rows: Sequence[ScoredRow]) -> tuple[list[ScoredRow], Profile]:
+    """The rows and the profile whose word errors are the task's errors: for labels one coded token a row."""
+    labels = labels_of(context)
+    if labels is None:
+        return list(rows), profile_of(context)
+    from tools.score.labelled import CODED, code_rows
+    from tools.text import profile
+
+    return code_rows(rows, labels, labels.strict), profile(CODED)
+
+
 def evaluate_model(
     context: Context,
     eval_id: str,
@@ -127,7 +159,7 @@ def evaluate_model(
         if model["kind"] == "seed" or folder is None:
             _same_model(eval_id, model["digest"], heard.policy.digest)
         rows = decode_rows(heard, clips_of(context, split), prompt, limit, context.progress(f"decoding {eval_id}"))
-        done = write_evaluation(place, rows, profile_of(context))
+        done = write_evaluation(place, rows, profile_of(context), labels_of(context))
         return {
             "rows": done.rows,
             "rows_sha256": done.rows_sha256,
@@ -151,7 +183,31 @@ def _same_model(eval_id: str, said: str, is_: str) -> None:
 
 def rate(scores: dict[str, Any], metric: str) -> float | None:
     """The declared metric of scores.json: a ratio of corpus totals, None where there is nothing to divide by."""
+    if metric in ("label_error", "macro_error"):
+        strict = scores["labels"]["strict"]
+        return 1.0 - float(strict["accuracy" if metric == "label_error" else "macro_recall"])
     value = scores["cer"]["value"] if metric == "cer" else scores["value"]
+    return None if value is None else float(value)
+
+
+def label_figures(scores: dict[str, Any]) -> dict[str, float | int]:
+    """What an `eval` record of a label task holds beside the word errors; {} for transcripts."""
+    if "labels" not in scores:
+        return {}
+    strict, parsed = scores["labels"]["strict"], scores["labels"]["parsed"]
+    return {
+        "label_error": rate(scores, "label_error") or 0.0,
+        "macro_error": rate(scores, "macro_error") or 0.0,
+        "parsed_label_error": 1.0 - float(parsed["accuracy"]),
+        "parsed_macro_error": 1.0 - float(parsed["macro_recall"]),
+        "invalid": int(strict["invalid"]),
+    }
+
+
+def figure(record: Any, metric: str) -> float | None:
+    """The value of `metric` on an `eval` record (a MER is what its profile's words give)."""
+    scores = record.payload["scores"]
+    value = scores[metric] if metric in scores else scores["wer"]
     return None if value is None else float(value)
 
 
@@ -175,6 +231,7 @@ def record_eval(context: Context, args: dict[str, Any], result: dict[str, Any]) 
             "wer": rate(result["scores"], "wer"),
             "cer": rate(result["scores"], "cer"),
             **{k: result["scores"][k] for k in counts},
+            **label_figures(result["scores"]),
         },
         "decoding": {"limit": args["limit"], "temperature": 0},
     }

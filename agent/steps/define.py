@@ -3,26 +3,53 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from agent.act import Context
 from agent.forecast import as_rows, smallest_minutes
 from agent.presets import choose_preset, mining_plan, work_sizes
-from agent.steps.common import recogniser
+from agent.questions import TASKS
+from agent.steps.common import profile_of, recogniser
 from tools.errors import BudgetError, UsageError
 
 
 def run(context: Context) -> str:
     session = context.session
     brief = session.brief
-    if brief.answer_to("task") == "label":
-        raise UsageError("task label needs the label procedure, which this version does not have yet: use task asr")
+    _suits(brief.answer_to("task"), str(brief.answer_to("metric")))
     model = recogniser(context).describe()
     _affordable(context)
+    if brief.answer_to("task") == "label":
+        _vocabulary(context)
     if context.last("plan") is None:
         steps = [{"id": s.id, "title": s.title, "does": s.does} for s in context.skill.procedure.states]
         context.record("plan", session.plan_payload(steps))
     context.notice(f"seed model {model['digest'][:12]}, {'multilingual' if model['multilingual'] else 'English only'}")
     return "ready"
+
+
+def _suits(task: str, metric: str) -> None:
+    if metric not in TASKS[task]:
+        raise UsageError(f"metric {metric} does not belong to task {task}: choose one of {', '.join(TASKS[task])}")
+
+
+def _vocabulary(context: Context) -> None:
+    """The labels of the task: those of the brief, else those in the manifests. Raises UsageError where they cannot be
+    told apart under the profile, or a protected one is none of them."""
+    from tools.score.labels import label_set, variants
+
+    brief = context.session.brief
+    said: Any = brief.answer_to("labels")
+    labels = list(said or context.session.found().get("labels") or [])
+    if len(labels) < 2:
+        raise UsageError("task label needs two labels at least: name them in the brief (labels), or in the manifests")
+    known = label_set(profile_of(context), labels)
+    for protected in brief.answer_to("protected") or []:
+        if known.profile.normalise(protected) not in known.labels:
+            raise UsageError(f"the protected label {protected!r} is none of the task's: {', '.join(known.labels)}")
+    for spellings in variants(labels).values():
+        context.notice(f"one label is written in several ways: {', '.join(map(repr, spellings))}", level="warn")
+    context.decide("labels", sorted(labels), "named in the brief" if said else "found in the manifests")
 
 
 def _affordable(context: Context) -> None:

@@ -11,13 +11,14 @@ from agent.contract import contract_digest
 from agent.forecast import mine_minutes
 from agent.presets import MiningPlan, mining_plan
 from agent.spending import spending
-from agent.steps.common import clips_of, contract, profile_of, recogniser, work_of, write_text
+from agent.steps.common import clips_of, contract, labels_of, profile_of, recogniser, work_of, write_text
 from tools.errors import CheckError
 from tools.rows import Answer, Clip, Group
 
 if TYPE_CHECKING:
     from tools.mine import MiningStats, MiningVerdict, Subset
     from tools.reward import Reward
+    from tools.score.labels import LabelSet
 
 POOL = "data/pool.json"
 
@@ -44,7 +45,8 @@ class Mined:
         seed = contract(context)["random_seed"]
         self.name, self.subset, self.groups = name, subset, groups
         self.stats: MiningStats = mining_stats(groups, subset.strata, errors)
-        self.doubtful = doubtful_references(groups, errors)
+        # a confident wrong label is a confusion of classes, not a sign of a wrong reference
+        self.doubtful = [] if labels_of(context) else doubtful_references(groups, errors)
         self.chosen = select_contrast(groups, subset.strata, seed=seed, doubtful=self.doubtful)
         self.verdict: MiningVerdict = verdict(
             self.stats, groups, doubtful=self.doubtful, selected=len(self.chosen.selected)
@@ -131,6 +133,9 @@ def _errors(context: Context) -> Callable[[str, str], tuple[float, float]]:
     """(clip id, text) -> (errors, reference units) under the frozen profile."""
     from tools.score.transcripts import score_pairs
 
+    labels = labels_of(context)
+    if labels is not None:
+        return _label_errors(context, labels)
     profile = profile_of(context)
     by_id = {c.id: c for c in clips_of(context, "train")}
 
@@ -140,6 +145,12 @@ def _errors(context: Context) -> Callable[[str, str], tuple[float, float]]:
         return score.errors, score.reference_units
 
     return errors
+
+
+def _label_errors(context: Context, labels: LabelSet) -> Callable[[str, str], tuple[float, float]]:
+    """(clip id, answer) -> (0 or 1, 1): whether the answer, strictly read, is another label than the clip's."""
+    truth = {c.id: labels.profile.normalise(c.text or "") for c in clips_of(context, "train")}
+    return lambda clip_id, text: (float(labels.strict(text) != truth[clip_id]), 1.0)
 
 
 def _order_of_reward(context: Context) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from agent.act import Context
 from agent.steps.choose_run import RUN
-from agent.steps.common import clips_of, contract
+from agent.steps.common import clips_of, contract, figure
 
 
 def run(context: Context) -> str:
@@ -15,7 +16,9 @@ def run(context: Context) -> str:
     frozen = contract(context)["selection"]
     retained = bool(clips_of(context, "retention"))
     limit = frozen["retention_limit"] if retained else None
-    chosen = select_checkpoint(candidates(context), Rule(frozen["metric"], frozen["split"], limit))
+    protected, lost = tuple(frozen.get("protected") or ()), frozen.get("class_limit") or 0.0
+    rule = Rule(frozen["metric"], frozen["split"], limit, protected=protected, class_limit=lost)
+    chosen = select_checkpoint(candidates(context), rule)
     details = {**chosen.to_json(), "run_id": RUN}
     context.decide("select", chosen.update, chosen.why, details)
     return "seed" if chosen.update == "seed" else "candidate"
@@ -31,11 +34,15 @@ def candidates(context: Context) -> list[dict[str, Any]]:
     return out
 
 
-def _figures(context: Context, prefix: str) -> dict[str, float | None]:
-    metric = contract(context)["selection"]["metric"]
-    out = {}
+def _figures(context: Context, prefix: str) -> dict[str, Any]:
+    """Dev and retention of one candidate, and the dev recall of the protected classes where there are any."""
+    frozen = contract(context)["selection"]
+    out: dict[str, Any] = {}
     for split in ("dev", "retention"):
         record = context.last("eval", eval_id=f"{prefix}-{split}")
-        value = None if record is None else record.payload["scores"]["cer" if metric == "cer" else "wer"]
-        out[split] = value
+        out[split] = None if record is None else figure(record, frozen["metric"])
+    if frozen.get("protected") and out["dev"] is not None:
+        scores = json.loads((context.workdir / "evals" / f"{prefix}-dev" / "scores.json").read_text(encoding="utf-8"))
+        recall = scores["labels"]["strict"]["recall"]
+        out["recall"] = {name: recall[name] for name in frozen["protected"] if name in recall}
     return out

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from tools.report.parts import Slice, TableRow
 from tools.report.schema import Result
 from tools.report.words import (
+    LABEL_METRICS,
     UNITS,
     amount,
     budget_unit,
@@ -26,7 +27,7 @@ from tools.report.words import (
 
 def caveats(result: Result) -> list[str]:
     """Sentences to read beside the headline, gravest first."""
-    rules = (_opening, _verdict, _retention, _errors, _slices, _profiles, _runs, _data, _machine)
+    rules = (_opening, _verdict, _labels, _retention, _errors, _slices, _profiles, _runs, _data, _machine)
     return [sentence for rule in rules for sentence in rule(result)]
 
 
@@ -47,6 +48,24 @@ def _verdict(result: Result) -> Iterator[str]:
         yield f"The seed differs from itself by {rate(c.noise_floor)} in other batches: smaller changes are noise."
     if c.verdict == "too_few_blocks":
         yield f"{plural(c.blocks, c.block_by)} cannot stand for {c.block_by}s in general."
+
+
+def _labels(result: Result) -> Iterator[str]:
+    part = result.labels
+    if part is None:
+        return
+    for c in part.compared:
+        name = "the comparator without training" if c.reading == "comparator" else f"the {plain(c.reading)} reading"
+        if c.seed is not None and c.candidate is not None and c.candidate >= c.seed:
+            yield f"Under {name} the gain is gone ({rate(c.seed)} to {rate(c.candidate)})."
+    metric = result.metric
+    through = next((c for c in part.compared if c.reading == "comparator"), None)
+    row = result.row("test", "candidate")
+    if through and row and through.seed is not None and (row.rate(metric) or 0.0) >= through.seed:
+        yield (
+            f"The candidate's {metric_name(metric)} {rate(row.rate(metric))} is no lower than the {rate(through.seed)} "
+            "that aliases, priors and parsing fitted on dev give the seed without any training."
+        )
 
 
 def _retention(result: Result) -> Iterator[str]:
@@ -139,6 +158,12 @@ def _machine(result: Result) -> Iterator[str]:
 
 def units_note(result: Result) -> str:
     """What the counts count, in a line."""
+    if result.metric in LABEL_METRICS:
+        macro = " averaged over the classes" if result.metric == "macro_error" else ""
+        return (
+            f"{metric_name(result.metric)} = share of wrong answers, strictly read{macro}; another label is a substitution, "
+            "no label a deletion."
+        )
     if result.metric not in UNITS:
         return f"The metric is {metric_name(result.metric)}."
     what = f"(insertions + deletions + substitutions) / reference {unit(result.metric)}"

@@ -137,6 +137,7 @@ def _results(result: Result) -> str:
     if result.comparison:
         verdict = words.VERDICTS[result.comparison.verdict]
         out += f"\n\n**{verdict}.** {md(words.reduction(result).capitalize())}; {md(words.interval(result))}."
+    out += "".join(f"\n\n{md(line[:1].upper() + line[1:])}." for line in words.labels(result))
     return f"{out}\n\nRetention: {md(words.retention(result))}."
 
 

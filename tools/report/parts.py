@@ -90,6 +90,53 @@ class Comparison(Part):
     record: int | None = None
 
 
+class LabelReading(Part):
+    """One way to read the answers. `invalid_rate` is the share of answers in which no label was read."""
+
+    accuracy: float | None = None
+    macro_recall: float | None = None
+    invalid_rate: float | None = None
+
+
+class LabelModel(Part):
+    """A model's answers on a split: strict and parsed apart, and through the comparator fitted on dev."""
+
+    split: str
+    model: str
+    eval: str = ""
+    strict: LabelReading
+    parsed: LabelReading | None = None
+    comparator: LabelReading | None = None
+    recall: dict[str, float] = {}
+
+
+class LabelComparison(Part):
+    """Seed against candidate under another reading of the same answers; rates are errors."""
+
+    reading: str
+    seed: float | None = None
+    candidate: float | None = None
+    delta: float | None = None
+    error_reduction: float | None = None
+    interval: list[float] | None = Field(default=None, min_length=2, max_length=2)
+    blocks: int = 0
+    verdict: str = ""
+
+
+class Labels(Part):
+    """A label task. `confusion`: model -> label -> what was read strictly -> test rows."""
+
+    names: list[str] = []
+    protected: list[str] = []
+    comparator: dict[str, int] | None = None
+    models: list[LabelModel] = []
+    confusion: dict[str, dict[str, dict[str, int]]] = {}
+    compared: list[LabelComparison] = []
+
+    def model(self, split: str, model: str) -> LabelModel | None:
+        return next((m for m in self.models if (m.split, m.model) == (split, model)), None)
+
+
 class Retention(Part):
     """The other capability: absolute change of the metric against its limit."""
 

@@ -23,6 +23,7 @@ from tools.report.parts import (
     CurvePoint,
     Data,
     Item,
+    Labels,
     Mining,
     Opening,
     Part,
@@ -53,6 +54,7 @@ class Result(Part):
     table: list[TableRow] = Field(default_factory=list)
     profiles: list[ProfileRow] = Field(default_factory=list)
     comparison: Comparison | None = None
+    labels: Labels | None = None
     retention: Retention | None = None
     by_speaker: list[Slice] = Field(default_factory=list)
     by_lang: list[Slice] = Field(default_factory=list)

@@ -71,6 +71,7 @@ def _facts(result: Result, width: int) -> list[str]:
     if result.comparison:
         verdict = words.VERDICTS[result.comparison.verdict].lower()
         facts.append(("change", f"{words.reduction(result)}; {words.interval(result)}; verdict: {verdict}"))
+    facts += [("labels" if i == 0 else "", text) for i, text in enumerate(words.labels(result))]
     facts.append(("retention", words.retention(result)))
     facts.append(("oracle", words.oracle(result)))
     if result.selection:

@@ -7,6 +7,7 @@ each other. A nearly perfect baseline gets counts and no percentage.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 from tools.report.parts import Comparison, Item, TableRow
@@ -17,7 +18,8 @@ NEAR_PERFECT_RATE = 0.01
 
 JOINERS = "\u200c\u200d"  # needed to spell Persian and the Indic scripts
 BUDGET_UNITS = {"cpu_minutes": "CPU-minutes", "gpu_hours": "GPU-hours"}
-UNITS = {"wer": "word", "cer": "character", "mer": "word or character"}
+UNITS = {"wer": "word", "cer": "character", "mer": "word or character", "label_error": "label", "macro_error": "label"}
+LABEL_METRICS = ("label_error", "macro_error")
 VERDICTS = {
     "better": "Better",
     "worse": "Worse",
@@ -36,6 +38,9 @@ ENDINGS = {
     "failed": "Stopped by a failure",
     "stop_failed": "Stopped by a failure",
 }
+
+
+_PLURAL = re.compile("(word|character|unit|label)")
 
 
 def plain(text: object) -> str:
@@ -91,7 +96,7 @@ def plural(n: int, noun: str) -> str:
 
 def metric_name(metric: str) -> str:
     """WER, CER, MER; other metrics in plain words."""
-    return metric.upper() if metric in UNITS else plain(metric).replace("_", " ")
+    return metric.upper() if metric in UNITS and metric not in LABEL_METRICS else plain(metric).replace("_", " ")
 
 
 def budget_unit(unit_name: str) -> str:
@@ -101,7 +106,7 @@ def budget_unit(unit_name: str) -> str:
 def unit(metric: str, n: int = 2) -> str:
     """What the metric counts: "words", or "word" for n = 1."""
     noun = UNITS.get(metric, "unit")
-    return noun if n == 1 else noun.replace("word", "words").replace("character", "characters").replace("unit", "units")
+    return noun if n == 1 else _PLURAL.sub(r"\1s", noun)
 
 
 def item(entry: Item) -> str:
@@ -242,6 +247,26 @@ def oracle(result: Result) -> str:
     of = f"best of {m.answers_per_clip} answers" if m.answers_per_clip else "best sampled answer"
     where = f"on {plural(m.clips, 'train clip')} (opportunity, not promise)"
     return f"{of} {rate(m.oracle)}, greedy {rate(m.greedy)}, {where}"
+
+
+def labels(result: Result) -> list[str]:
+    """A label task's test answers, read in each way: strictly, parsed, and through the comparator without training."""
+    part = result.labels
+    if part is None:
+        return []
+    out = []
+    for reading, what in (("strict", "strict"), ("parsed", "parsed"), ("comparator", "comparator without training")):
+        told = []
+        for model in part.models:
+            score = getattr(model, reading)
+            if model.split == "test" and score is not None:
+                told.append(
+                    f"{model.model} accuracy {rate(score.accuracy)}, macro recall {rate(score.macro_recall)}, "
+                    f"invalid {percent(score.invalid_rate)}"
+                )
+        if told:
+            out.append(f"{what}: {'; '.join(told)}")
+    return out
 
 
 def budget(result: Result) -> str:

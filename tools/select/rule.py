@@ -1,27 +1,29 @@
 """The declared rule over checkpoints: the lowest dev metric among those whose retention stays within the limit.
 
 The seed model is always a candidate and a valid outcome; ties go to the earlier one, the seed first. A candidate with a
-missing or non-finite figure is none, and is named. The test split plays no part: there is no place to hand it in.
-Source: seed 000 sections 2.3 and 6; field case F48.
+missing or non-finite figure is none, and is named. Where classes are protected, none of them may lose more recall than was
+agreed. The test split plays no part: there is no place to hand it in. Source: seed 000 sections 2.3, 5 and 6; field case F48.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from tools.errors import UsageError
 
 RULE = "lowest dev metric with retention within limit; ties: earlier; seed included"
-FIELDS = {"update", "dev", "retention", "digest"}
+RULE_CLASSES = "lowest dev metric with retention and protected classes within limit; ties: earlier; seed included"
+FIELDS = {"update", "dev", "retention", "digest", "recall"}
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """`retention_limit` is absolute (0.01 = one point of error rate); None where no retention set exists.
 
+    `protected` classes may lose at most `class_limit` of their dev recall, absolute.
     `higher_is_better` only for metrics that are not error rates (accuracy, recall): retention may fall by the limit.
     """
 
@@ -29,16 +31,24 @@ class Rule:
     split: str = "dev"
     retention_limit: float | None = 0.01
     higher_is_better: bool = False
+    protected: tuple[str, ...] = ()
+    class_limit: float = 0.0
 
     def __post_init__(self) -> None:
-        limit = self.retention_limit
-        if limit is not None and not (math.isfinite(limit) and limit >= 0):
-            raise UsageError(f"retention_limit is {limit}: give a finite number of 0 or more, or null")
+        for name, limit in (("retention_limit", self.retention_limit), ("class_limit", self.class_limit)):
+            if limit is not None and not (math.isfinite(limit) and limit >= 0):
+                raise UsageError(f"{name} is {limit}: give a finite number of 0 or more, or null")
+
+    @property
+    def text(self) -> str:
+        """The rule in words, as it is declared."""
+        return RULE_CLASSES if self.protected else RULE
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One candidate after the rule: `why` is empty for an eligible one, else the reason it is none."""
+    """One candidate after the rule: `why` is empty for an eligible one, else the reason it is none. `recall` is the dev
+    recall of the protected classes, where there are any."""
 
     update: int | Literal["seed"]
     dev: float | None
@@ -46,9 +56,13 @@ class Judged:
     digest: str
     eligible: bool
     why: str = ""
+    recall: Mapping[str, float] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        out = asdict(self)
+        if self.recall is None:
+            del out["recall"]
+        return out
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +81,7 @@ class Selection:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "rule": RULE,
+            "rule": self.rule.text,
             "metric": self.rule.metric,
             "split": self.rule.split,
             "retention_limit": self.rule.retention_limit,
@@ -107,12 +121,12 @@ def _read(row: Mapping[str, Any]) -> Judged:
         raise UsageError(
             f"candidate {row.get('update')} carries {sorted(extra)}: the rule takes {sorted(FIELDS)} alone"
         )
-    update = row.get("update")
+    update, digest = row.get("update"), str(row.get("digest") or "")
     if update in (0, "seed") and not isinstance(update, bool):
-        return Judged("seed", row.get("dev"), row.get("retention"), str(row.get("digest") or ""), True)
+        return Judged("seed", row.get("dev"), row.get("retention"), digest, True, recall=row.get("recall"))
     if not isinstance(update, int) or isinstance(update, bool) or update < 0:
         raise UsageError(f"candidate update {update!r} is neither 'seed' nor a whole number of 1 or more")
-    return Judged(update, row.get("dev"), row.get("retention"), str(row.get("digest") or ""), True)
+    return Judged(update, row.get("dev"), row.get("retention"), digest, True, recall=row.get("recall"))
 
 
 def _order(row: Judged) -> int:
@@ -128,7 +142,8 @@ def _missing(row: Judged, rule: Rule) -> str:
         return f"{rule.split} {rule.metric} is {'missing' if row.dev is None else row.dev}"
     if rule.retention_limit is not None and not _finite(row.retention):
         return f"retention {rule.metric} is {'missing' if row.retention is None else row.retention}"
-    return ""
+    missing = [name for name in rule.protected if not _finite((row.recall or {}).get(name))]
+    return f"the recall of protected class {missing[0]} is missing" if missing else ""
 
 
 def _judge(row: Judged, seed: Judged, rule: Rule) -> Judged:
@@ -138,7 +153,20 @@ def _judge(row: Judged, seed: Judged, rule: Rule) -> Judged:
         if loss > rule.retention_limit + 1e-12:
             bound = seed.retention + (-1 if rule.higher_is_better else 1) * rule.retention_limit
             why = f"retention {rule.metric} {row.retention:.4f} is beyond the limit of {bound:.4f}"
-    return Judged(row.update, row.dev, row.retention, row.digest, not why, why)
+    why = why or _lost_class(row, seed, rule)
+    return replace(row, eligible=not why, why=why)
+
+
+def _lost_class(row: Judged, seed: Judged, rule: Rule) -> str:
+    """The protected class that lost most beyond the limit, in words; "" where none did."""
+    if not rule.protected or row.recall is None or seed.recall is None:
+        return ""
+    before, now = seed.recall, row.recall
+    worst = min(rule.protected, key=lambda name: (now[name] - before[name], name))
+    if before[worst] - now[worst] <= rule.class_limit + 1e-12:
+        return ""
+    bound = before[worst] - rule.class_limit
+    return f"recall of protected class {worst} {now[worst]:.4f} is below the limit of {bound:.4f}"
 
 
 def _why(best: Judged, seed: Judged, judged: Sequence[Judged], rule: Rule) -> str:

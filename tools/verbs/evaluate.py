@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.rows import Clip, ScoredRow
+from tools.score.labels import LabelSet, score_labels
 from tools.score.transcripts import score_rows
 from tools.text import Profile
 from tools.verbs.recogniser import Progress, Recogniser, silent
@@ -54,10 +55,14 @@ def decode_rows(
     ]
 
 
-def write_evaluation(folder: Path, rows: Sequence[ScoredRow], profile: Profile) -> Evaluated:
-    """Writes rows.jsonl and scores.json and returns their digests."""
+def write_evaluation(
+    folder: Path, rows: Sequence[ScoredRow], profile: Profile, labels: LabelSet | None = None
+) -> Evaluated:
+    """Writes rows.jsonl and scores.json and returns their digests; with `labels` the scores hold theirs as well."""
     lines = [json.dumps(r.to_json(), ensure_ascii=False, sort_keys=True) for r in rows]
     scores = score_rows(rows, profile).to_json()
+    if labels is not None:
+        scores["labels"] = score_labels(rows, labels).to_json()
     folder.mkdir(parents=True, exist_ok=True)
     rows_sha256 = _write(folder / "rows.jsonl", "".join(line + "\n" for line in lines))
     scores_sha256 = _write(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent.ledger.evidence import Evidence, Finding, NotChecked, Rule, Violation, near
+from agent.ledger.rules import labels
 
 RESULT = "report/result.json"
 WHERE = ((RESULT, None),)
@@ -36,6 +37,9 @@ def _compare(e: Evidence) -> dict[str, Any] | None:
     if pair is None or e.profile is None:
         return None
     paths = [found.folder / "rows.jsonl" for found in pair]
+    if e.labels is not None:
+        out = labels.compared_again(e, pair, e.labels.strict, _noise(e))
+        return {**out, "seed": out["a"], "candidate": out["b"]}
     by = "speaker" if all(row.get("speaker") for row in pair[0].rows or []) else "recording"
     metric = "cer" if e.metric == "cer" else "unit"
     out = recompute_interval(paths[0], paths[1], e.profile, by=by, noise_floor=_noise(e), metric=metric)
@@ -129,7 +133,7 @@ def table(e: Evidence) -> Iterator[Finding]:
             yield Violation(
                 f"the report's row {name} shows {row['eval']}, which is another split or model", (record.seq,), WHERE
             )
-        for key in ("wer", "cer"):
+        for key in ("wer", "cer", "label_error", "macro_error"):
             if not near(row.get(key), record.payload["scores"].get(key)):
                 text = (
                     f"the report says {key} {row.get(key)} for {name}, the record {record.payload['scores'].get(key)}"

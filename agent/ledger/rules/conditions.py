@@ -48,9 +48,14 @@ def wished(e: Evidence) -> Iterator[Finding]:
     contract, brief = e.contract, e.brief
     if contract is None or e.frozen is None or not brief:
         return
+    from tools.score.labelled import ERROR_OF
+
+    metric = ERROR_OF.get(str(brief.get("metric")), brief.get("metric"))
+    protected = contract["selection"].get("protected") or []
     pairs = {
-        "metric": (brief.get("metric"), contract["selection"]["metric"]),
-        "scoring metric": (brief.get("metric"), contract["scoring"]["metric"]),
+        "metric": (metric, contract["selection"]["metric"]),
+        "scoring metric": (metric, contract["scoring"]["metric"]),
+        "class_limit": (brief.get("class_limit") if protected else None, contract["selection"].get("class_limit")),
         "profile": (brief.get("profile"), contract["profile"]["name"]),
         "retention_limit": (brief.get("retention_limit"), contract["selection"]["retention_limit"]),
         "random_seed": (brief.get("random_seed"), contract["random_seed"]),
@@ -60,6 +65,9 @@ def wished(e: Evidence) -> Iterator[Finding]:
     for name, (asked, fixed) in pairs.items():
         if asked is not None and asked != fixed:
             yield Violation(f"{name}: the brief says {asked!r}, the contract {fixed!r}", (e.frozen.seq,))
+    wished = brief.get("protected") or []
+    if len(wished) != len(protected) or (e.profile and [e.profile.normalise(x) for x in wished] != list(protected)):
+        yield Violation(f"the brief protects {wished}, the contract {protected}", (e.frozen.seq,))
     prompts = brief.get("prompts")
     if prompts and contract["prompt"]["text"] not in prompts:
         yield Violation("the contract's prompt is none of the brief's", (e.frozen.seq,))

@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from agent.contract import SELECTION_RULE
+from agent.contract import CLASSES_RULE, SELECTION_RULE
 from agent.ledger.chain import Record
 from agent.ledger.evidence import Evidence, Finding, Rule, Violation, near
+from agent.ledger.rules import labels
 
 HIGHER = ("accuracy", "macro_recall")
 Candidate = dict[str, Any]
@@ -49,11 +50,22 @@ def figures(e: Evidence) -> Iterator[Finding]:
                 told = candidate.get(split)
                 real = e.score_of(found) if found else None
                 name = f"{candidate['update']}: {split} {e.metric}"
+                if split == "dev" and found is not None and candidate.get("recall") is not None:
+                    yield from _recall(e, record, candidate, found)
                 if not near(told, real):
                     seqs = (record.seq,) if found is None else (found.seq, record.seq)
                     yield Violation(f"{name} is told as {told}, its evaluation says {real}", seqs)
                 if found is not None and found.payload["model"]["digest"] != candidate["digest"]:
                     yield Violation(f"{name} was measured on another model than the candidate", (found.seq, record.seq))
+
+
+def _recall(e: Evidence, record: Record, candidate: Candidate, found: Record) -> Iterator[Finding]:
+    """The recall of protected classes again, from the candidate's dev answers."""
+    again = labels.again(e, found)
+    for name, told in candidate["recall"].items():
+        if again is not None and not near(told, again["recall"].get(name)):
+            text = f"{candidate['update']}: recall of {name} is told as {told}, its answers give {again['recall'].get(name)}"
+            yield Violation(text, (found.seq, record.seq))
 
 
 def complete(e: Evidence) -> Iterator[Finding]:
@@ -86,7 +98,8 @@ def rule(e: Evidence) -> Iterator[Finding]:
     for record in _selects(e):
         details = record.payload["details"]
         declared = e.contract["selection"]["rule"]
-        if declared != SELECTION_RULE or details.get("rule", declared) != declared:
+        due = CLASSES_RULE if e.contract["selection"].get("protected") else SELECTION_RULE
+        if declared != due or details.get("rule", declared) != declared:
             yield Violation(
                 f"the selection rule {details.get('rule', declared)!r} is not the declared one", (record.seq,)
             )
@@ -116,7 +129,7 @@ def _finite(value: Any) -> bool:
 
 
 def _eligible(e: Evidence, c: Candidate, candidates: list[Candidate], limit: float | None) -> bool:
-    if not _finite(c.get("dev")):
+    if not _finite(c.get("dev")) or not _keeps_classes(e, c, candidates):
         return False
     if limit is None:
         return True
@@ -125,6 +138,17 @@ def _eligible(e: Evidence, c: Candidate, candidates: list[Candidate], limit: flo
         return False
     loss = seed["retention"] - c["retention"] if e.metric in HIGHER else c["retention"] - seed["retention"]
     return bool(loss <= limit + 1e-12)
+
+
+def _keeps_classes(e: Evidence, c: Candidate, candidates: list[Candidate]) -> bool:
+    """Whether no protected class has lost more dev recall than was declared."""
+    rule = (e.contract or {}).get("selection", {})
+    seed = next((x for x in candidates if x["update"] == "seed"), None)
+    for name in rule.get("protected") or ():
+        before, now = ((x or {}).get("recall", {}).get(name) for x in (seed, c))
+        if not _finite(before) or not _finite(now) or before - now > rule["class_limit"] + 1e-12:
+            return False
+    return True
 
 
 def once(e: Evidence) -> Iterator[Finding]:

@@ -58,6 +58,8 @@ def test_comparison_and_figures_are_found_again_by_other_code(labels, tmp_path, 
 
 
 def test_macro_error_weighs_classes_alike_and_label_error_rows(labels):
-    rows = [ScoredRow(str(i), "left", "left", speaker="s") for i in range(9)] + [ScoredRow("9", "right", "", speaker="s")]
+    rows = [ScoredRow(str(i), "left", "left", speaker="s") for i in range(9)] + [
+        ScoredRow("9", "right", "", speaker="s")
+    ]
     assert error_rates(score_labels(rows, labels).strict) == pytest.approx({"label_error": 0.1, "macro_error": 0.5})
     assert compare_labels(rows, rows, labels, labels.strict, "macro_error")["a"] == pytest.approx(0.5)

@@ -95,3 +95,20 @@ def test_laws(figures: list[tuple], dev: float, retention: float, random) -> Non
     assert chosen.dev <= dev
     assert chosen.retention <= retention + 0.01 + 1e-9
     assert len(got.candidates) == len(figures) + 1
+
+
+def test_a_protected_class_that_lost_too_much_rules_a_checkpoint_out_and_is_named():
+    rule = Rule("label_error", retention_limit=None, protected=("stop",), class_limit=0.05)
+    rows = [
+        {"update": "seed", "dev": 0.4, "retention": None, "digest": "a", "recall": {"stop": 0.9}},
+        {"update": 10, "dev": 0.3, "retention": None, "digest": "b", "recall": {"stop": 0.86}},
+        {"update": 20, "dev": 0.1, "retention": None, "digest": "c", "recall": {"stop": 0.5}},
+        {"update": 30, "dev": 0.1, "retention": None, "digest": "d"},
+    ]
+    chosen = select_checkpoint(rows, rule)
+    assert chosen.update == 10 and "protected classes" in chosen.to_json()["rule"]
+    assert chosen.rejected[0] == {
+        "update": 20,
+        "why": "recall of protected class stop 0.5000 is below the limit of 0.8500",
+    }
+    assert "missing" in chosen.rejected[1]["why"]
