@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from tools.errors import CheckError
-from tools.policy.base import Policy
+from tools.policy.base import Encoded, Policy, join
 from tools.rows import Clip
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ def read_16k(clip: Clip) -> np.ndarray:
     return read_clip(clip)
 
 
-def training_encode(policy: Policy, cache: EncoderCache) -> Callable[[Sequence[Clip]], Tensor]:
+def training_encode(policy: Policy, cache: EncoderCache) -> Callable[[Sequence[Clip]], Encoded]:
     """How a trainer of `policy` encodes: from the seed's cache while its encoder is frozen, else each clip anew.
 
     A clip is encoded once, whatever the number of its answers, and carries gradients where they are enabled.
     """
 
-    def encode(clips: Sequence[Clip]) -> Tensor:
+    def encode(clips: Sequence[Clip]) -> Encoded:
         if not policy.encoder_trains:
             return cache.get(clips)
         return policy.encode([cache.read(clip) for clip in clips])
@@ -62,8 +62,8 @@ class EncoderCache:
             half.unlink(missing_ok=True)
         self._bytes = sum(p.stat().st_size for p in self.folder.glob("*.npy"))
 
-    def get(self, clips: Sequence[Clip]) -> Tensor:
-        return torch.stack([self._one(clip) for clip in clips])
+    def get(self, clips: Sequence[Clip]) -> Encoded:
+        return join([self._one(clip) for clip in clips])
 
     def _one(self, clip: Clip) -> Tensor:
         if not clip.audio_sha256:

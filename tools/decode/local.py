@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tools.decode.draw import draw
 from tools.errors import CheckError
-from tools.policy.base import DecodeState, Policy, Tokens
+from tools.policy.base import DecodeState, Encoded, Policy, Tokens, pick
 from tools.rows import Answer
 
 BATCH = 16  # clips decoded together
@@ -49,7 +49,7 @@ class _Making:
 
 def greedy(
     policy: Policy,
-    encoded: Tensor,
+    encoded: Encoded,
     prompts: Sequence[Tokens],
     limit: int,
     clip_ids: Sequence[str],
@@ -63,13 +63,13 @@ def greedy(
     making = [_Making(clip, -1, None) for clip in range(len(encoded))]
     _check(policy, encoded, prompts, clip_ids)
     for part in _parts(prompts, batch):
-        _decode(policy, encoded[part], [prompts[c] for c in part], [[making[c]] for c in part], limit, None)
+        _decode(policy, pick(encoded, part), [prompts[c] for c in part], [[making[c]] for c in part], limit, None)
     return [_answer(policy, clip_ids[each.clip], each, 0.0) for each in making]
 
 
 def sample(
     policy: Policy,
-    encoded: Tensor,
+    encoded: Encoded,
     prompts: Sequence[Tokens],
     clip_ids: Sequence[str],
     n: int,
@@ -89,11 +89,11 @@ def sample(
     _check(policy, encoded, prompts, clip_ids)
     groups = [[_Making(clip, i, seed) for i, seed in enumerate(row)] for clip, row in enumerate(seeds)]
     for part in _parts(prompts, batch):
-        _decode(policy, encoded[part], [prompts[c] for c in part], [groups[c] for c in part], limit, temperature)
+        _decode(policy, pick(encoded, part), [prompts[c] for c in part], [groups[c] for c in part], limit, temperature)
     return [[_answer(policy, clip_ids[each.clip], each, temperature) for each in group] for group in groups]
 
 
-def _check(policy: Policy, encoded: Tensor, prompts: Sequence[Tokens], clip_ids: Sequence[str]) -> None:
+def _check(policy: Policy, encoded: Encoded, prompts: Sequence[Tokens], clip_ids: Sequence[str]) -> None:
     if not len(encoded) == len(prompts) == len(clip_ids):
         raise CheckError(f"{len(encoded)} encoded clips, {len(prompts)} prompts and {len(clip_ids)} ids do not match.")
     for prompt, clip_id in zip(prompts, clip_ids):
@@ -114,7 +114,7 @@ def _parts(prompts: Sequence[Tokens], batch: int) -> Iterator[list[int]]:
 @torch.inference_mode()
 def _decode(
     policy: Policy,
-    encoded: Tensor,
+    encoded: Encoded,
     prompts: Sequence[Tokens],
     groups: list[list[_Making]],
     limit: int,

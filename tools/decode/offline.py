@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tools.errors import CheckError
+from tools.policy.load import model_type
 from tools.rows import Clip
 
 TIMEOUT_S = 600
@@ -47,6 +48,25 @@ for name, lang in zip(waves.files, job["langs"]):
     out.append(processor.tokenizer.decode(ids[0], skip_special_tokens=True, clean_up_tokenization_spaces=False).strip())
 json.dump(out, sys.stdout)
 """
+TRANSCRIBE_CHILD = """
+import json, sys
+import numpy as np, torch
+from transformers import Nemotron3_5TranscribeForConditionalGeneration, Nemotron3_5TranscribeProcessor
+job = json.load(sys.stdin)
+torch.set_num_threads(job["threads"])
+model = Nemotron3_5TranscribeForConditionalGeneration.from_pretrained(job["folder"], dtype="auto").eval()
+processor = Nemotron3_5TranscribeProcessor.from_pretrained(job["folder"])
+waves = np.load(job["waves"])
+out = []
+for name, lang in zip(waves.files, job["langs"]):
+    prompt = job["prompt"].replace("{language}", lang or "") or None
+    inputs = processor.apply_transcription_request(waves[name], prompt=prompt)
+    with torch.no_grad():
+        ids = model.generate(**inputs, max_new_tokens=job["limit"], do_sample=False)[:, inputs["input_ids"].shape[1] :]
+    out.append(processor.tokenizer.decode(ids[0], skip_special_tokens=True, clean_up_tokenization_spaces=False).strip())
+json.dump(out, sys.stdout)
+"""
+CHILDREN = {"nemo_speechlm": TRANSCRIBE_CHILD}  # by model type; Whisper's otherwise
 
 
 def offline_check(
@@ -78,7 +98,7 @@ def offline_check(
         env = {name: os.environ[name] for name in kept if name in os.environ}
         env |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HOME": scratch, "HOME": scratch}
         done = subprocess.run(
-            [sys.executable, "-c", CHILD],
+            [sys.executable, "-c", CHILDREN.get(model_type(folder), CHILD)],
             input=json.dumps(job),
             env=env,
             cwd=scratch,

@@ -17,7 +17,18 @@ from torch import Tensor
 from tools.policy.vocabulary import Vocabulary
 
 Tokens = tuple[int, ...]
+Encoded = Any  # encoder outputs: a Tensor [B, S, d]; or B tensors [S, d] of a policy whose clips differ in length
 NamedParameters = list[tuple[str, torch.nn.Parameter]]
+
+
+def join(parts: Sequence[Tensor]) -> Encoded:
+    """Encoder outputs of single clips, together: stacked where all have one length, else as they are."""
+    return torch.stack(list(parts)) if len({part.shape for part in parts}) == 1 else list(parts)
+
+
+def pick(encoded: Encoded, clips: Sequence[int]) -> Encoded:
+    """Encoder outputs of some of the clips."""
+    return encoded[list(clips)] if isinstance(encoded, Tensor) else [encoded[c] for c in clips]
 
 
 class DecodeState(Protocol):
@@ -36,6 +47,8 @@ class DecodeState(Protocol):
 class Policy(Protocol):
     """A recogniser under training. Rows of a batch never change each other's clip-level features."""
 
+    model: Any
+    folder: Path
     vocabulary: Vocabulary
     multilingual: bool
     window_s: float
@@ -54,14 +67,19 @@ class Policy(Protocol):
     def encoder_trains(self) -> bool:
         """Whether the present surface holds a tensor of what `encode` runs."""
 
-    def encode(self, waves: Sequence[np.ndarray]) -> Tensor:
+    def encode(self, waves: Sequence[np.ndarray]) -> Encoded:
         """16 kHz float32 waves -> [B, S, d]; each clip alone, so that its output never depends on the batch."""
 
     def prompt_ids(self, prompt: str = "", lang: str | None = None, *, clip_id: str = "") -> Tokens: ...
 
     def text(self, tokens: Sequence[int]) -> str: ...
 
-    def begin(self, encoded: Tensor, prompts: Sequence[Tokens], room: int, capacity: int) -> tuple[DecodeState, Tensor]:
+    def answer_tokens(self, text: str) -> Tokens:
+        """What `text` would be as an answer, stop token included."""
+
+    def begin(
+        self, encoded: Encoded, prompts: Sequence[Tokens], room: int, capacity: int
+    ) -> tuple[DecodeState, Tensor]:
         """Prefill B prompts of one length. Returns the state (B rows) and logits [B, W].
 
         `room` tokens are to come; the state may fork up to `capacity` rows.
@@ -72,7 +90,7 @@ class Policy(Protocol):
 
     def logprobs(
         self,
-        encoded: Tensor,
+        encoded: Encoded,
         prompts: Sequence[Tokens],
         answers: Sequence[Sequence[Tokens]],
         temperature: float = 1.0,

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,12 +54,19 @@ def _card_licence(folder: Path) -> str:
 
 
 def write_export(policy: Any, folder: Path, provenance: dict[str, Any]) -> Path:
-    """Export `policy` to `folder`, whole or not at all. Frozen tensors keep their float32 bytes."""
+    """Export a Whisper to `folder`, whole or not at all. Frozen tensors keep their float32 bytes."""
+    return write_folder(policy, folder, provenance, _write_files)
+
+
+def write_folder(
+    policy: Any, folder: Path, provenance: dict[str, Any], write_files: Callable[[Any, Path], None]
+) -> Path:
+    """What `write_files(policy, work)` writes, with its provenance, renamed to `folder` when it is complete."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        _write_files(policy, work)
-        files = {path.name: file_sha256(path) for path in sorted(work.iterdir())}
+        write_files(policy, work)
+        files = {str(p.relative_to(work)): file_sha256(p) for p in sorted(work.rglob("*")) if p.is_file()}
         base = base_provenance(policy.folder, policy.base_digest)
         record = {"v": 1, "base": base, **provenance, "digest": policy.digest, "files": files}
         (work / PROVENANCE).write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

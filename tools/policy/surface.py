@@ -5,7 +5,7 @@ Position embeddings never train under a named surface: few rows of them are ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tools.errors import UsageError
@@ -20,16 +20,22 @@ SURFACES: dict[str, Callable[[str], bool]] = {
 
 
 def select_surface(model: Any, surface: str | Sequence[str]) -> NamedParameters:
+    """Whisper's surfaces: "decoder" (token embeddings included), "decoder-layers" (without them) or "all"; or a list."""
+    return select_named(model, surface, SURFACES)
+
+
+def select_named(
+    model: Any, surface: str | Sequence[str], surfaces: Mapping[str, Callable[[str], bool]]
+) -> NamedParameters:
     """Set requires_grad on exactly the surface and return it in name order.
 
-    A named surface is "decoder" (token embeddings included), "decoder-layers" (without them) or "all"; a list names
-    tensors one by one. Raises UsageError for an unknown surface or tensor.
+    `surface` is one of `surfaces`, or names tensors one by one. Raises UsageError for an unknown surface or tensor.
     """
     parameters = dict(model.named_parameters())
     if isinstance(surface, str):
-        if surface not in SURFACES:
-            raise UsageError(f"Training surface {surface!r} is none of {', '.join(SURFACES)}; or list tensors by name.")
-        chosen = {name for name in parameters if SURFACES[surface](name)}
+        if surface not in surfaces:
+            raise UsageError(f"Training surface {surface!r} is none of {', '.join(surfaces)}; or list tensors by name.")
+        chosen = {name for name in parameters if surfaces[surface](name)}
     else:
         chosen = set(surface)
         unknown = sorted(chosen - set(parameters))

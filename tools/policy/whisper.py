@@ -140,6 +140,10 @@ class WhisperPolicy:
         words = [int(at) for at in tokens if int(at) not in self.vocabulary.special]
         return self.tokenizer.decode(words, skip_special_tokens=False, clean_up_tokenization_spaces=False).strip()
 
+    def answer_tokens(self, text: str) -> Tokens:
+        """Tokens of a written answer, stop token included: words follow a blank, as the model was taught them."""
+        return (*self.tokenizer(f" {text.strip()}", add_special_tokens=False).input_ids, self.vocabulary.stop)
+
     # -- decoding -----------------------------------------------------------------------------------------------
 
     @property

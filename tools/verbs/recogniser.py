@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from tools.decode.encoder_cache import EncoderCache
-    from tools.policy.whisper import WhisperPolicy
+    from tools.policy.base import Policy
 
 Progress = Callable[[int, int], None]
 CHUNK = 16
@@ -31,21 +31,21 @@ class Recogniser:
     """`policy` with its encoder cache. `chunk` clips are decoded together, always in the same order, so that the same
     request gives the same answers to the bit."""
 
-    policy: WhisperPolicy
+    policy: Policy
     cache: EncoderCache
     chunk: int = CHUNK
     _seed: dict[str, torch.Tensor] = field(default_factory=dict)
 
     @classmethod
     def load(cls, folder: Path, cache_dir: Path, threads: int, cache_gb: float = 4.0) -> Recogniser:
-        """Loads a Hugging Face Whisper folder. Raises UsageError when it is not one."""
+        """Loads a Hugging Face folder of a known family. Raises UsageError when it is not one."""
         import torch
 
         from tools.decode.encoder_cache import EncoderCache
-        from tools.policy.whisper import WhisperPolicy
+        from tools.policy.load import load_policy
 
         torch.set_num_threads(threads)
-        policy = WhisperPolicy.load(folder)
+        policy = load_policy(folder)
         return cls(policy, EncoderCache(policy, cache_dir, max_bytes=int(cache_gb * 2**30)))
 
     def wear(self, weights: Path | None) -> None:
@@ -123,7 +123,7 @@ class Recogniser:
 
     def reference_tokens(self, clip: Clip) -> int:
         """Tokens that writing the clip's reference takes, stop token included."""
-        return len(self.policy.tokenizer(f" {(clip.text or '').strip()}", add_special_tokens=False).input_ids) + 1
+        return len(self.policy.answer_tokens(clip.text or ""))
 
     def describe(self) -> dict[str, Any]:
         return {
