@@ -111,17 +111,18 @@ def _folder(context: Context) -> Path:
 
 
 def _train(context: Context, config: GspoConfig, pool: list[Clip]) -> RunResult:
-    from tools.policy.whisper import WhisperPolicy
+    from tools.decode.encoder_cache import training_encode
+    from tools.policy.load import load_policy
     from tools.reward import make_reward
     from tools.train.trainer import train
 
     frozen, heard = contract(context), recogniser(context)
-    policy = WhisperPolicy.load(seed_folder(context))
+    policy = load_policy(seed_folder(context))
     prompt = frozen["prompt"]["text"]
     return train(
         policy,
         pool,
-        heard.cache.get,
+        training_encode(policy, heard.cache),
         make_reward(frozen["reward"]["name"], profile_of(context)),
         config,
         _folder(context),
