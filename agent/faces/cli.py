@@ -216,6 +216,25 @@ def plan(brief: Annotated[Path, typer.Argument(help="The brief (YAML).")], json_
 
 
 @app.command()
+def serve(
+    model: Annotated[str, typer.Argument(help="A Hugging Face Whisper folder, a hub id, or embedded.")] = "embedded",
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes a free one.")] = 8000,
+    name: Annotated[str, typer.Option(help="Name of the model there (default: its folder's).")] = "",
+    lang: Annotated[str | None, typer.Option(help="Language of clips whose request names none.")] = None,
+    threads: Annotated[int, typer.Option(help="Threads to decode with; 0 leaves it to the machine.")] = 0,
+    batch: Annotated[int, typer.Option(help="Clips decoded together at most.")] = 16,
+    api_key_env: Annotated[str, typer.Option(help="Variable that holds the key callers must bring.")] = "",
+) -> None:
+    """Serve a local model behind the OpenAI contract: chat with audio, n answers, seeds, transcriptions."""
+    from agent.faces.serving import serve_model
+
+    serve_model(
+        model, host=host, port=port, name=name, lang=lang, threads=threads, batch=batch, api_key_env=api_key_env
+    )
+
+
+@app.command()
 def skills(json_: Json = False) -> None:
     """List the skills with their states."""
     from agent.driver import load
