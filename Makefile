@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check -q
 TORCH := $(if $(TORCH_INDEX),$(PIP) --index-url $(TORCH_INDEX) torch==2.13.0,$(PIP) torch==2.13.0)
 
-.PHONY: demo test check format figures clean
+.PHONY: demo test check format figures study clean
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Rehear needs Python 3.11 or newer: give one as make PYTHON=python3.x"; exit 2; }
@@ -43,6 +43,9 @@ format: $(VENV)/.test
 
 figures: $(VENV)/.test
 	$(BIN)/python -m pytest -q -m figures $(TESTS)
+
+study: $(VENV)/.test
+	$(BIN)/python -m tests.bench.study run
 
 clean:
 	rm -rf $(VENV) build *.egg-info
