@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tools.data.report import CheckReport
     from tools.rows import Clip
 
+WIDEST = 400  # characters of such a line
 SHOWN = 20  # rows set aside, or collisions, that are printed for a person; --json has all of them
 
 registry = typer.Typer(no_args_is_help=True, help="Publish, or check against, the fingerprints of a private test set.")
@@ -123,7 +124,7 @@ def _printable(line: str) -> str:
 
 def _print_some(lines: Sequence[str], what: str) -> None:
     for line in lines[:SHOWN]:
-        print(_printable(f"  {line}"))
+        print(_printable(f"  {line}" if len(line) <= WIDEST else f"  {line[:WIDEST]}…"))
     if len(lines) > SHOWN:
         print(f"  and {len(lines) - SHOWN} more {what}: --json names them all")
 

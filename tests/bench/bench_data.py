@@ -32,8 +32,8 @@ import soxr
 
 from tools.audio.facts import audio_facts
 from tools.audio.fingerprint import FP_RATE, fingerprint, narrow
-from tools.audio.near import NearIndex
 from tools.audio.read import RATE, Wave, read_clip
+from tools.data.identity import NearSearch
 from tools.data.registry_match import WordSets, chosen
 from tools.rows import Clip
 
@@ -337,28 +337,22 @@ class Ours:
         self.storing, self.asking, self.words = Cpu(), Cpu(), Cpu()
         self.stored_s = self.asked_s = 0.0
         self.stored = stored
-        self.near = NearIndex(self._stretch)
+        self.search = NearSearch()
         with self.storing:
             for key, clip in enumerate(stored):
-                _, [(_, wave)] = audio_facts(clip)
-                self.near.add(key, wave)
-                self.stored_s += wave.size / FP_RATE
+                _, waves = audio_facts(clip)
+                self.search.add(key, clip, waves)
+                self.stored_s += waves[0][1].size / FP_RATE
         with self.words:  # fingerprints alone, as fpcalc makes them: decode and fingerprint, no digest, no search
             for clip in stored:
                 fingerprint(narrow(read_clip(clip)), query=False)
 
-    def _stretch(self, key: int, start_s: float, stop_s: float) -> Wave:
-        clip = self.stored[key]
-        return narrow(
-            read_clip(Clip("", clip.audio, offset_s=start_s, duration_s=stop_s - start_s, channel=clip.channel))
-        )
-
     def found(self, clip: Clip) -> list[tuple[int, float]]:
         with self.asking:
-            _, [(_, wave)] = audio_facts(clip)
-            matches = self.near.matches(wave)
-        self.asked_s += wave.size / FP_RATE
-        return [(m.key, m.offset_s) for m in matches if m.whole]
+            _, waves = audio_facts(clip)
+            pairs = self.search.ask(len(self.stored), waves)
+        self.asked_s += waves[0][1].size / FP_RATE
+        return [(p.b, p.match.offset_s) for p in pairs if p.match.whole]
 
     def speeds(self) -> dict[str, float]:
         return {

@@ -112,7 +112,8 @@ class NearIndex:
         found = self._look(wave, place, middle, LOOK_S, self.threshold)
         narrow = place.bit_errors <= MAX_SPEED_BIT_ERRORS and min(seconds, self.seconds[place.key]) > NARROW_S
         if found is None and narrow:
-            found = self._look(wave, place, middle, max(NARROW_S, min(last - first, LOOK_S)), NARROW_THRESHOLD)
+            short = max(NARROW_S, min(last - first, LOOK_S))
+            found = self._look(wave, place, middle, short, NARROW_THRESHOLD, one_speed=True)
         if found is None:
             return None
         agreed, offset = found
@@ -122,7 +123,7 @@ class NearIndex:
         return Match(place.key, agreed.coherence, offset, agreed.speed, shared, share)
 
     def _look(
-        self, wave: Wave, place: Candidate, middle: float, look_s: float, threshold: float
+        self, wave: Wave, place: Candidate, middle: float, look_s: float, threshold: float, one_speed: bool = False
     ) -> tuple[Agreement, float] | None:
         """Agreement over `look_s` around a time of the asking clip, and the offset it means; None below the
         threshold.
@@ -135,7 +136,7 @@ class NearIndex:
         theirs = self.sound(place.key, theirs_at, theirs_at + place.speed * ours.size / FP_RATE + 2 * SLACK_S)
         if min(ours.size, theirs.size) < LEAST_SHARED_S * FP_RATE:
             return None
-        agreed = _agree(ours, theirs, place, threshold)
+        agreed = _agree(ours, theirs, place, threshold, one_speed)
         if agreed is None or agreed.shared_s < LEAST_SHARED_S:
             return None
         # ours(t), slowed by speed, is theirs(t - lag): asking time begin + t / speed is stored time theirs_at + t - lag
@@ -162,13 +163,13 @@ class NearIndex:
         return self.stretch(key, start_s, stop_s) if stop_s > start_s else np.zeros(0, np.float32)
 
 
-def _agree(ours: Wave, theirs: Wave, place: Candidate, threshold: float) -> Agreement | None:
+def _agree(ours: Wave, theirs: Wave, place: Candidate, threshold: float, one_speed: bool) -> Agreement | None:
     """The agreement that passes the threshold: at equal speed first, then at the speed that the words suggest."""
     if abs(place.speed - 1) < 0.03:
         plain = compare(ours, theirs, REACH_S)
         if plain.coherence >= threshold:
             return plain
-    if place.bit_errors > MAX_SPEED_BIT_ERRORS:
+    if one_speed or place.bit_errors > MAX_SPEED_BIT_ERRORS:
         return None
     moved = compare_speed(ours, theirs, place.speed, REACH_S)
     return moved if moved.coherence >= threshold else None

@@ -123,12 +123,13 @@ def other_form(path: Path) -> str:
     """A hint where the missing path exists in another Unicode form (NFC, NFD) or case, else an empty string."""
     found = Path(path.anchor)
     for part in path.parts[len(found.parts) :]:
-        if not (found / part).exists():
-            part = _listing(str(found), os.stat(found).st_mtime_ns if found.is_dir() else 0).get(_folded(part), "")
+        if not os.path.exists(found / part):  # (a name that is too long is only not there)
+            changed = os.stat(found).st_mtime_ns if os.path.isdir(found) else 0
+            part = _listing(str(found), changed).get(_folded(part), "")
             if not part:
                 return ""
         found /= part
-    if not found.exists() or str(found) == str(path):
+    if str(found) == str(path):
         return ""
     for form in ("NFC", "NFD"):
         if unicodedata.normalize(form, str(path)) == str(found):
