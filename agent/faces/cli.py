@@ -235,6 +235,58 @@ def serve(
 
 
 @app.command()
+def new(
+    brief: Annotated[Path, typer.Argument(help="Where to write it, such as brief.yaml.")],
+    train: Annotated[Path | None, typer.Option(help="Training manifest.")] = None,
+    dev: Annotated[Path | None, typer.Option(help="Development manifest.")] = None,
+    test: Annotated[Path | None, typer.Option(help="Test manifest.")] = None,
+    retention: Annotated[Path | None, typer.Option(help="What the model must not lose.")] = None,
+    manifest: Annotated[
+        Path | None, typer.Option(help="One manifest to be split, instead of train, dev and test.")
+    ] = None,
+    budget: Annotated[str | None, typer.Option(help="Cap, such as 40cpu_minutes.")] = None,
+    json_: Json = False,
+) -> None:
+    """Write a commented brief to fill in; says what is still open."""
+    from agent.form import write_form
+
+    given = {"train": train, "dev": dev, "test": test, "retention": retention, "manifest": manifest}
+    _show(write_form(brief, given, budget), json_)
+
+
+@app.command()
+def replay(
+    workdir: Finished,
+    speed: Annotated[float, typer.Option(help="Times as fast as it was; 0 plays all at once.")] = 0.0,
+    stream: Stream = False,
+) -> None:
+    """Play a work directory's run back from its ledger. Reads only."""
+    import time
+
+    from agent.faces.headless import Plain
+    from agent.faces.headless import stream as stream_event
+    from agent.replay import replay as play
+
+    play(workdir, stream_event if stream else Plain(sys.stdout), speed, time.sleep)
+
+
+@app.command()
+def doctor(
+    folder: Annotated[Path, typer.Argument(help="Where work directories will be.")] = Path("workdirs"),
+    json_: Json = False,
+) -> None:
+    """Look whether this machine is fit for a run. Changes nothing."""
+    from agent.doctor import doctor_document
+
+    document = doctor_document(folder)
+    if json_:
+        _print_json(document)
+    else:
+        print("\n".join(f"{f['level']:<5} {f['what']:<16} {f['text']}" for f in document["findings"]))
+    raise typer.Exit(0 if document["ok"] else 5)
+
+
+@app.command()
 def skills(json_: Json = False) -> None:
     """List the skills with their states."""
     from agent.driver import load
@@ -270,6 +322,8 @@ def _cell(value: Any) -> str:
         return f"{value:.4f}"
     if isinstance(value, list):
         return ", ".join(_cell(v) for v in value) or "none"
+    if isinstance(value, dict) and {"id", "text", "why"} <= value.keys():
+        return f"{value['id']}: {value['text']} ({value['why']})"
     return "" if value is None else str(value)
 
 
