@@ -5,6 +5,9 @@ from tools.mine.contrast import Pool as Pool
 from tools.mine.contrast import doubtful_references as doubtful_references
 from tools.mine.contrast import select_contrast as select_contrast
 from tools.mine.contrast import training_pool as training_pool
+from tools.mine.doubt import Doubt as Doubt
+from tools.mine.doubt import doubts as doubts
+from tools.mine.headroom import headroom as headroom
 from tools.mine.strata import Extension as Extension
 from tools.mine.strata import MiningStats as MiningStats
 from tools.mine.strata import merge_groups as merge_groups

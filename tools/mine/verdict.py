@@ -74,6 +74,7 @@ class Thresholds:
     min_better_share: float = 0.05
     copies_share: float = 0.95
     doubtful_share: float = 0.3
+    doubtful_of_agreeing: float = 0.5
     right_share: float = 0.9
 
 
@@ -111,8 +112,10 @@ def verdict(
     doubtful: Sequence[str] = (),
     selected: int | None = None,
     thresholds: Thresholds | None = None,
+    agreeing: int = 0,
 ) -> MiningVerdict:
-    """Decide whether to train. `doubtful` from `doubtful_references`; `selected`: how many `select_contrast` kept.
+    """Decide whether to train. `doubtful` from `doubtful_references` and `doubts`; `selected`: how many
+    `select_contrast` kept; `agreeing`: clips whose answers agree enough to speak about a reference (`Doubt`).
 
     Order of the questions: does the sampler sample; are the references to be trusted; is there contrast with answers
     better than greedy; and if not, is everything right, everything wrong, or contrast just scarce.
@@ -138,6 +141,7 @@ def verdict(
         "right_share": right,
         "flat_and_wrong_share": wrong,
         "doubtful": len(doubtful),
+        "agreeing": agreeing,
         "greedy": o.greedy,
         "mean_sample": o.mean_sample,
         "oracle": o.oracle,
@@ -152,7 +156,8 @@ def _reason(e: dict[str, Any], t: Thresholds) -> Reason:
     clips = max(1, e["clips"])
     if e["copies_share"] >= t.copies_share:
         return "sampler_not_sampling"
-    if e["doubtful"] / clips >= t.doubtful_share:
+    told = e["agreeing"] >= t.min_groups and e["doubtful"] / e["agreeing"] >= t.doubtful_of_agreeing
+    if e["doubtful"] / clips >= t.doubtful_share or told:
         return "references_doubtful"
     enough = e["usable_groups"] >= t.min_groups and e["contrast_share"] >= t.min_contrast_share
     if enough and (e["better_share"] is None or e["better_share"] >= t.min_better_share):

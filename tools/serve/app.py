@@ -24,7 +24,7 @@ from tools.serve.asked import PLACEHOLDER, Asked, Refused, check_model, read_aud
 from tools.serve.batches import Batcher, Work
 
 if TYPE_CHECKING:
-    from tools.policy.whisper import WhisperPolicy
+    from tools.policy.base import Policy
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -33,7 +33,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 class Service:
     """A policy under a name. `key`: what a caller must bring as a bearer, empty for anyone; `lang` where none is sent."""
 
-    policy: WhisperPolicy
+    policy: Policy
     name: str
     batcher: Batcher
     key: str = ""
@@ -146,7 +146,7 @@ class Service:
     def _logprobs(self, answer: Answer) -> dict[str, Any] | None:
         if answer.logprobs is None:
             return None
-        tokens = self.policy.tokenizer.convert_ids_to_tokens(list(answer.tokens))
+        tokens = [self.policy.text([t]) for t in answer.tokens]
         rows = zip(tokens, answer.logprobs, strict=True)
         return {"content": [{"token": t, "logprob": v, "bytes": None, "top_logprobs": []} for t, v in rows]}
 

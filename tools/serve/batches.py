@@ -17,10 +17,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from tools.decode.local import greedy, sample
-from tools.policy.base import Policy, Tokens
+from tools.policy.base import Encoded, Policy, Tokens, join
 from tools.rows import Answer
 
 BATCH = 16
@@ -52,7 +51,7 @@ class Batcher:
     ) -> None:
         self.policy, self.batch, self.linger_s, self.kept_bytes = policy, batch, linger_s, kept_bytes
         self.sizes: list[int] = []
-        self._kept: OrderedDict[str, Tensor] = OrderedDict()
+        self._kept: OrderedDict[str, Encoded] = OrderedDict()
         self._coming: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
         self._waiting: list[Work] = []
         self._closed = False
@@ -108,7 +107,7 @@ class Batcher:
             work.answers.set_result(group)
 
     def _answers(self, todo: list[Work]) -> list[list[Answer]]:
-        encoded = torch.stack([self._encoded(w.wave) for w in todo])
+        encoded = join([self._encoded(w.wave) for w in todo])
         prompts, ids, first = [w.prompt for w in todo], [str(i) for i in range(len(todo))], todo[0]
         if not first.seeds:
             return [[a] for a in greedy(self.policy, encoded, prompts, first.limit, ids, self.batch)]
@@ -116,7 +115,7 @@ class Batcher:
         n, temperature = len(first.seeds), first.temperature
         return sample(self.policy, encoded, prompts, ids, n, temperature, first.limit, seeds, self.batch)
 
-    def _encoded(self, wave: np.ndarray) -> Tensor:
+    def _encoded(self, wave: np.ndarray) -> Encoded:
         name = hashlib.sha256(wave.tobytes()).hexdigest()
         if name in self._kept:
             self._kept.move_to_end(name)

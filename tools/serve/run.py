@@ -21,14 +21,14 @@ def serve(
     lang: str | None = None,
     ready: Callable[[str, str], None] = lambda url, digest: None,
 ) -> None:
-    """Serves the Whisper folder until a signal. `ready(address, digest)` is called once it listens; port 0 takes any.
+    """Serves the model folder until a signal. `ready(address, digest)` is called once it listens; port 0 takes any.
 
     Raises UsageError where the folder is no model or the address is taken.
     """
     import torch
     import uvicorn
 
-    from tools.policy.whisper import WhisperPolicy
+    from tools.policy.load import load_policy
     from tools.serve.app import Service, make_app
     from tools.serve.batches import Batcher
 
@@ -40,7 +40,7 @@ def serve(
         raise UsageError(f"cannot listen on {host}:{port}: {err.strerror}; choose another --port") from err
     if threads:
         torch.set_num_threads(threads)
-    policy = WhisperPolicy.load(folder)
+    policy = load_policy(folder)
     service = Service(policy, name or folder.name, Batcher(policy, batch), key, lang)
     shown = f"[{host}]" if ":" in host else host
     ready(f"http://{shown}:{listener.getsockname()[1]}/v1", service.digest)

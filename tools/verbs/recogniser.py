@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tools.rows import Answer, Clip
 
@@ -35,6 +35,10 @@ class Recogniser:
     cache: EncoderCache
     chunk: int = CHUNK
     _seed: dict[str, torch.Tensor] = field(default_factory=dict)
+    can_sample: ClassVar[bool] = True
+    can_repeat: ClassVar[bool] = True
+    trains: ClassVar[bool] = True
+    given: ClassVar[bool] = False
 
     @classmethod
     def load(cls, folder: Path, cache_dir: Path, threads: int, cache_gb: float = 4.0) -> Recogniser:
@@ -124,6 +128,13 @@ class Recogniser:
     def reference_tokens(self, clip: Clip) -> int:
         """Tokens that writing the clip's reference takes, stop token included."""
         return len(self.policy.answer_tokens(clip.text or ""))
+
+    def provenance(self) -> dict[str, Any]:
+        """Name and licence of the model, from its folder."""
+        from tools.policy.export import base_provenance
+
+        known = base_provenance(self.policy.folder, self.policy.digest)
+        return {k: known[k] for k in ("name", "licence")}
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -186,11 +186,12 @@ def test_settings_that_cannot_be_used_are_named():
         ({**good, "endpoint": "x"}, "closest: endpoints"),
         ({**good, "api": "completions"}, "seed_model.api"),
         ({**good, "endpoints": "http://me:secret@host/v1"}, "must not hold a key"),
-        ({**good, "endpoints": "$NO_SUCH_VARIABLE"}, "no such environment variable"),
         ({**good, "concurrency": 0}, "concurrency"),
     ]:
         with pytest.raises(UsageError, match=said):
             Served.build(bad)
+    with pytest.raises(UsageError, match="no such environment variable"):
+        Served.build({**good, "endpoints": "$NO_SUCH_VARIABLE"}).urls()
 
 
 def test_a_server_that_is_not_there_or_lacks_the_model_is_one_sentence(clips, tmp_path):

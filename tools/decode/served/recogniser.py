@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -64,6 +64,9 @@ class ServedRecogniser:
     faults: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     unlike: int = 0
+    can_repeat: ClassVar[bool] = True
+    trains: ClassVar[bool] = False
+    given: ClassVar[bool] = False
 
     @classmethod
     def load(cls, served: Served, folder: Path) -> ServedRecogniser:

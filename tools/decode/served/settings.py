@@ -77,7 +77,7 @@ class Served:
         for name in ("concurrency", "tries", "timeout_s", "window_s", "context"):
             if not isinstance(getattr(self, name), int | float) or getattr(self, name) <= 0:
                 raise UsageError(f"{where}.{name} is {getattr(self, name)!r}: give a number above 0")
-        for url in self.urls():
+        for url in (u for u in self.endpoints if not u.startswith("$")):
             parts = urlsplit(url)
             if parts.scheme not in ("http", "https") or not parts.hostname:
                 raise UsageError(f"{where}.endpoints: {url!r} is no address such as http://localhost:8000/v1")

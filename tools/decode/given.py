@@ -1,0 +1,177 @@
+"""Answers that somebody else decoded, with the face of a recogniser: they are mined and judged like our own.
+
+Nothing can be asked again: no second decode for the noise floor, no extension, no other prompt. n answers of a beam search
+are no samples; that is said, and their best is no promise of what sampling would give.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from tools.decode.given_formats import Heard, read_files
+from tools.decode.served.recogniser import BYTES_A_TOKEN, ServedPolicy
+from tools.errors import CheckError, UsageError
+from tools.rows import Answer, Clip
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass
+class GivenRecogniser:
+    """`greedy` and `sample` as a local recogniser has them, read from a file.
+
+    `kind`: "sampled" (temperatures or seeds are told), "beam" (scores only), or "listed" (neither is told).
+    """
+
+    policy: ServedPolicy
+    answers: dict[str, list[Answer]]
+    first: dict[str, Answer]
+    kind: str
+    without: int
+    chunk: int = 16
+    can_sample: ClassVar[bool] = True
+    can_repeat: ClassVar[bool] = False
+    trains: ClassVar[bool] = False
+    given: ClassVar[bool] = True
+
+    @classmethod
+    def load(cls, path: Path, clips: Sequence[Clip], window_s: float = 3600.0) -> GivenRecogniser:
+        """Reads the answers of `clips` (in the manifest's order). Raises UsageError for what cannot be read or placed."""
+        heard = read_files(path, len(clips))
+        names = _names(clips)
+        by_clip: dict[str, list[Heard]] = {}
+        without = 0
+        for one in heard:
+            clip = _place(one, names, clips)
+            without += clip is None
+            if clip is not None:
+                by_clip.setdefault(clip, []).append(one)
+        if not by_clip:
+            raise UsageError(
+                f"none of the {len(heard)} answers of {path} belongs to a clip of the manifests (by id or file)"
+            )
+        kind = _kind([h for group in by_clip.values() for h in group])
+        answers: dict[str, list[Answer]] = {}
+        first: dict[str, Answer] = {}
+        for clip, group in by_clip.items():
+            answers[clip], chosen = _answers(clip, group, kind)
+            if chosen is not None:
+                first[clip] = chosen
+        digest = hashlib.sha256()
+        for one in heard:
+            digest.update(f"{one}\n".encode())
+        policy = ServedPolicy(f"answers in {path.name}", digest.hexdigest(), False, window_s, 1 << 16)
+        return cls(policy, answers, first, kind, without)
+
+    def wear(self, weights: Path | None) -> None:
+        if weights is not None:
+            raise UsageError("given answers have no weights: give the model as seed_model to train it")
+
+    def greedy(
+        self, clips: Sequence[Clip], prompt: str, limit: int, progress: Progress = lambda d, t: None
+    ) -> list[Answer]:
+        """The given greedy answer of each clip. Raises CheckError naming the first clip that has none."""
+        lacking = [c.id for c in clips if c.id not in self.first]
+        if lacking:
+            raise CheckError(
+                f"{len(lacking)} of {len(clips)} clips have no greedy answer among those given (clip {lacking[0]}): add a row "
+                f"with temperature 0 for each, or leave these clips out"
+            )
+        progress(len(clips), len(clips))
+        return [self.first[c.id] for c in clips]
+
+    def sample(
+        self,
+        clips: Sequence[Clip],
+        prompt: str,
+        limit: int,
+        *,
+        n: int,
+        first: int = 0,
+        temperature: float,
+        seed: int,
+        progress: Progress = lambda d, t: None,
+    ) -> list[list[Answer]]:
+        """All answers of each clip, however many; n, temperature and seed were somebody else's. None beyond those."""
+        if first:
+            raise UsageError("given answers cannot be extended: decode more of them, and give them all")
+        few = [c.id for c in clips if len(self.answers.get(c.id, ())) < 2]
+        if few:
+            raise CheckError(f"clip {few[0]} has fewer than two answers among those given ({len(few)} such clips)")
+        progress(len(clips), len(clips))
+        return [self.answers[c.id] for c in clips]
+
+    def has_answers(self, clip: Clip) -> bool:
+        """Whether a clip can be mined: a greedy answer and two others."""
+        return clip.id in self.first and len(self.answers.get(clip.id, ())) > 1
+
+    def reference_tokens(self, clip: Clip) -> int:
+        """Tokens of the reference, reckoned from its bytes."""
+        return -(-len((clip.text or "").strip().encode()) // BYTES_A_TOKEN) + 1
+
+    def longest_reference(self, clips: Sequence[Clip]) -> tuple[int, str]:
+        return max(((self.reference_tokens(c), c.id) for c in clips), default=(1, ""))
+
+    def provenance(self) -> dict[str, Any]:
+        return {"name": self.policy.name, "licence": "not stated"}
+
+    def describe(self) -> dict[str, Any]:
+        sizes = Counter(len(a) for a in self.answers.values())
+        return {
+            "digest": self.policy.digest,
+            "multilingual": True,
+            "window_s": self.policy.window_s,
+            "given": self.kind,
+            "clips": len(self.answers),
+            "answers_a_clip": dict(sorted(sizes.items())),
+            "not_placed": self.without,
+        }
+
+
+def _names(clips: Sequence[Clip]) -> dict[str, str]:
+    """Every name a clip may go by -> its id; a name that two clips share names none of them."""
+    found: dict[str, set[str]] = {}
+    for clip in clips:
+        for name in (clip.id, str(clip.audio), clip.audio.name, clip.audio.stem):
+            found.setdefault(name, set()).add(clip.id)
+    ids = {clip.id for clip in clips}
+    return {
+        name: name if name in ids else next(iter(held)) for name, held in found.items() if len(held) == 1 or name in ids
+    }
+
+
+def _place(heard: Heard, names: dict[str, str], clips: Sequence[Clip]) -> str | None:
+    if heard.name.startswith("#") and heard.name[1:].isdigit() and heard.name not in names:
+        return clips[int(heard.name[1:])].id
+    path = Path(heard.name)
+    return next((names[n] for n in (heard.name, path.name, path.stem) if n in names), None)
+
+
+def _kind(heard: Sequence[Heard]) -> str:
+    others = [h for h in heard if not h.greedy]
+    if any(h.seed is not None or (h.temperature or 0) > 0 for h in others):
+        return "sampled"
+    return "beam" if others and all(h.score is not None for h in others) else "listed"
+
+
+def _answers(clip: str, group: Sequence[Heard], kind: str) -> tuple[list[Answer], Answer | None]:
+    """(answers in order, the greedy one). A beam's best stands for greedy where none is told."""
+    told = [h for h in group if h.greedy]
+    rest = [h for h in group if not h.greedy]
+    if len({h.text for h in told}) > 1:
+        raise UsageError(
+            f"clip {clip} has {len(told)} greedy answers that differ ({told[0].where}, {told[1].where}): keep one"
+        )
+    chosen = told[0] if told else None
+    if chosen is None and kind == "beam":
+        chosen = max(rest, key=lambda h: h.score or 0.0)
+    answers = [
+        Answer(clip, h.text, h.tokens, h.finish, i, h.seed, h.temperature or 0.0, h.logprobs)
+        for i, h in enumerate(rest)
+    ]
+    return answers, None if chosen is None else Answer(clip, chosen.text, chosen.tokens, chosen.finish)
