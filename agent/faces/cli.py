@@ -207,8 +207,26 @@ def report(workdir: Finished) -> None:
 
 
 @app.command()
-def plan(brief: Annotated[Path, typer.Argument(help="The brief (YAML).")], json_: Json = False) -> None:
-    """Say what a brief would do, and its worst case in time and cost. Starts nothing."""
+def plan(
+    brief: Annotated[Path | None, typer.Argument(help="The brief (YAML).")] = None,
+    memory: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A model's memory plan: a folder, or nemotron-3.5-transcribe.")
+    ] = None,
+    surface: Annotated[str, typer.Option(help="With --memory: what trains.")] = "decoder",
+    adapter: Annotated[str, typer.Option(help="With --memory: none, lora, rslora, dora or rsdora.")] = "none",
+    precision: Annotated[str, typer.Option(help="With --memory: bf16 or float32.")] = "bf16",
+    gpu_gib: Annotated[float, typer.Option(help="With --memory: memory of one GPU.")] = 80.0,
+    json_: Json = False,
+) -> None:
+    """Say what a brief would do, and its worst case in time and cost; or what training a model takes. Starts nothing."""
+    if memory is not None:
+        from tools.policy.memory import memory_plan, memory_text
+
+        document = memory_plan(memory, surface, adapter=adapter, precision=precision, gpu_gib=gpu_gib)
+        _print_json(document) if json_ else print(memory_text(document))
+        return
+    if brief is None:
+        raise UsageError("plan needs a brief, or --memory MODEL: rehear plan brief.yaml")
     from agent.faces.runs import load_brief
     from agent.plan import plan_document
 

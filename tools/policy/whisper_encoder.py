@@ -30,7 +30,7 @@ def _attend(attention: Any, x: Tensor) -> Tensor:
     shape = (frames, attention.num_heads, -1)
     q, k, v = (apply(p, x).view(shape).transpose(0, 1) for p in (attention.q_proj, attention.k_proj, attention.v_proj))
     if (torch.is_grad_enabled() and q.requires_grad) or x.is_cuda:
-        y = F.scaled_dot_product_attention(q, k, v)
+        y = F.scaled_dot_product_attention(q[None], k[None], v[None])[0]  # in three dimensions it keeps every score
     else:
         y = _attend_plain(q * q.shape[-1] ** -0.5, k, v)
     return apply(attention.out_proj, y.transpose(0, 1).reshape(1, frames, width))
