@@ -47,6 +47,18 @@ class RewardAudit:
     violations: tuple[str, ...]
     reward: dict[str, Any]
 
+    def to_text(self) -> str:
+        """The table, one probe answer a line, and what breaks the law."""
+        rows = [
+            f"{'none' if c.reward is None else f'{c.reward:.3f}':>8} {c.errors:>7} {c.characters:>7}  {c.kind:30} {_short(c.hyp)!r}"
+            for c in self.table
+        ]
+        head = f"{'reward':>8} {'errors':>7} {'letters':>7}  {'answer':30}"
+        ending = "the order holds" if self.ok else "\n".join(f"broken: {v}" for v in self.violations)
+        return "\n".join(
+            [f"reward {self.reward['name']} under profile {self.reward['profile']['name']}", head, *rows, ending]
+        )
+
     def to_json(self) -> dict[str, Any]:
         return {
             "ok": self.ok,
@@ -117,6 +129,10 @@ def label_answers(label: str, labels: Sequence[str]) -> list[tuple[str, str]]:
         ("label in a sentence", f"the answer is {label}, or perhaps {other}"),
         ("loop", " ".join([label] * 20)),
     ]
+
+
+def _short(text: str, most: int = 48) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _mark(text: str) -> str:

@@ -15,6 +15,7 @@ from tools.text.profile import Profile
 
 VERSION = "1"
 NAMES = ("cer", "wer", "blend", "keyword", "label_exact")
+PARTS = ("cer", "wer", "length", "repetition")
 GRID = 512
 
 
@@ -49,10 +50,12 @@ def make_reward(
     profile: Profile,
     *,
     weights: Mapping[str, float] | None = None,
-    keywords: Sequence[str] | None = None,
+    keywords: Sequence[str] | Mapping[str, float] | None = None,
     keyword_weight: float = 0.5,
 ) -> Reward:
     """The reward `name`: cer (default of the skill, -min(CER, 2)), wer, blend, keyword, label_exact.
+
+    `weights` of a blend: cer, wer, length, repetition. `keywords`: phrases, or phrases (entities) with a weight each.
 
     Raises UsageError for an unknown name, for options that do not belong to it, and for weights that cannot be used.
     """
@@ -66,7 +69,9 @@ def make_reward(
         function = transcripts.blend(profile, options["weights"])
     elif name == "keyword":
         options = {"keywords": checked_keywords(keywords, profile), "weight": checked_positive(keyword_weight)}
-        function = transcripts.keyword(profile, options["keywords"], options["weight"])
+        own = options["keywords"]
+        phrases = own if isinstance(own, dict) else dict.fromkeys(own, 1.0)
+        function = transcripts.keyword(profile, phrases, options["weight"])
     else:
         function = {"cer": transcripts.cer, "wer": transcripts.wer, "label_exact": labels.label_exact}[name](profile)
     facts = json.dumps([name, VERSION, options, profile.digest], sort_keys=True, ensure_ascii=True)
@@ -75,31 +80,40 @@ def make_reward(
 
 
 def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
-    """Weights of cer and wer, scaled to sum to one."""
+    """Weights of the parts, scaled to sum to one. An error rate must be among them: form alone says nothing of words."""
     for part, weight in weights.items():
-        if part not in ("cer", "wer"):
-            raise UsageError(f"The blend has no part {part!r}: weight cer and wer.")
+        if part not in PARTS:
+            raise UsageError(f"The blend has no part {part!r}: weight {', '.join(PARTS)}.")
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight) or weight < 0:
             raise UsageError(f"The blend's weight of {part} is {weight!r}: give a finite number from 0.")
     total = sum(weights.values())
     if total <= 0:
         raise UsageError("The blend's weights sum to zero: give at least one above zero.")
+    if not weights.get("cer", 0) and not weights.get("wer", 0):
+        raise UsageError("The blend weights neither cer nor wer: an answer's words would not count at all.")
     return {part: weights[part] / total for part in sorted(weights)}
 
 
-def checked_keywords(keywords: Sequence[str] | None, profile: Profile) -> list[str]:
-    """Keywords that are left after normalising, one at least."""
+def checked_keywords(
+    keywords: Sequence[str] | Mapping[str, float] | None, profile: Profile
+) -> list[str] | dict[str, float]:
+    """Keywords that are left after normalising, one at least; with a finite weight above 0 each where weights come."""
     if isinstance(keywords, str) or not keywords:
         raise UsageError("The reward 'keyword' needs a list of keywords: give at least one.")
     for word in keywords:
         if not profile.units(word):
             raise UsageError(f"The keyword {word!r} is empty under the profile {profile.name!r}: remove it.")
+    if isinstance(keywords, Mapping):
+        for word, weight in keywords.items():
+            if not checked_positive(weight, f"weight of the keyword {word!r}"):
+                raise UsageError(f"The weight of the keyword {word!r} is 0: remove it.")
+        return {word: float(keywords[word]) for word in sorted(keywords)}
     return sorted(set(keywords))
 
 
-def checked_positive(weight: float) -> float:
+def checked_positive(weight: float, what: str = "keyword weight") -> float:
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight) or weight < 0:
-        raise UsageError(f"The keyword weight is {weight!r}: give a finite number from 0.")
+        raise UsageError(f"The {what} is {weight!r}: give a finite number from 0.")
     return float(weight)
 
 

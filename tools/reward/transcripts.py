@@ -43,18 +43,53 @@ def wer(profile: Profile) -> Callable[[str, str, str | None], float | None]:
 
 
 def blend(profile: Profile, weights: Mapping[str, float]) -> Callable[[str, str, str | None], float | None]:
-    """Minus the weighted mean of CER and WER, each capped at 2; `weights` sum to one (checked by the caller)."""
+    """Minus the weighted mean of up to four faults, each from 0 to 2; `weights` sum to one (checked by the caller).
+
+    `cer`, `wer`; `length`: units said beyond the reference's number, over that number; `repetition`: units that only
+    repeat what stands before them, beyond the reference's own, over the reference's number.
+    """
     measure = rates(profile)
-    c, w = weights.get("cer", 0.0), weights.get("wer", 0.0)
-    return lambda hyp, ref, lang: None if (r := measure(hyp, ref, lang)) is None else 0.0 - (c * r[0] + w * r[1])
+    shape = weights.get("length", 0.0) or weights.get("repetition", 0.0)
+
+    def reward(hyp: str, ref: str, lang: str | None) -> float | None:
+        base = measure(hyp, ref, lang)
+        if base is None:
+            return None
+        faults = {"cer": base[0], "wer": base[1]}
+        if shape:
+            faults |= surplus(*profile.pair(ref, hyp, lang)[:2])
+        return 0.0 - sum(weight * faults[part] for part, weight in weights.items() if weight)
+
+    return reward
+
+
+def surplus(ref_units: Sequence[str], hyp_units: Sequence[str]) -> dict[str, float]:
+    """`length` and `repetition` of an answer against its reference, each from 0 to FLOOR."""
+    due = max(len(ref_units), 1)
+    again = repeats(hyp_units) - repeats(ref_units)
+    return {
+        "length": min(max(len(hyp_units) - len(ref_units), 0) / due, FLOOR),
+        "repetition": min(max(again, 0) / due, FLOOR),
+    }
+
+
+def repeats(units: Sequence[str], longest: int = 50) -> int:
+    """How many units stand in a stretch of up to `longest` units that repeats the stretch right before it."""
+    inside = [False] * len(units)
+    for size in range(1, min(longest, len(units) // 2) + 1):
+        for at in range(size, len(units) - size + 1):
+            if units[at : at + size] == units[at - size : at]:
+                inside[at : at + size] = [True] * size
+    return sum(inside)
 
 
 def keyword(
-    profile: Profile, words: Sequence[str], weight: float = 0.5
+    profile: Profile, words: Mapping[str, float], weight: float = 0.5
 ) -> Callable[[str, str, str | None], float | None]:
     """-min(CER, 2) minus `weight` times the share of the reference's keywords missed, and of keywords invented.
 
-    A keyword is a phrase in the profile's units. Clips without keywords are rewarded by CER alone, inventions apart.
+    A keyword is a phrase in the profile's units, an entity say, with what it counts beside the others. Clips without
+    keywords are rewarded by CER alone, inventions apart.
     """
     measure = rates(profile)
 
@@ -63,12 +98,12 @@ def keyword(
         if base is None:
             return None
         ref_units, hyp_units, _ = profile.pair(ref, hyp, lang)
-        wanted = wrong = 0
-        for phrase in words:
+        wanted = wrong = 0.0
+        for phrase, counts in words.items():
             said, heard = occurrences(profile, phrase, ref_units, lang), occurrences(profile, phrase, hyp_units, lang)
-            wanted += said
-            wrong += abs(said - heard)
-        return 0.0 - base[0] - weight * min(wrong / max(wanted, 1), FLOOR)
+            wanted += counts * said
+            wrong += counts * abs(said - heard)
+        return 0.0 - base[0] - weight * min(wrong / (wanted or 1.0), FLOOR)
 
     return reward
 

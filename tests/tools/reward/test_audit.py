@@ -21,6 +21,8 @@ BASIC = profile("basic")
 @pytest.mark.parametrize("reward", ["cer", "wer", "blend", "keyword", "label_exact"])
 def test_every_reward_keeps_the_law_under_every_profile(name: str, reward: str) -> None:
     options = {"keywords": ["crates", "noon"]} if reward == "keyword" else {}
+    if reward == "blend":
+        options = {"weights": {"cer": 0.4, "wer": 0.3, "length": 0.2, "repetition": 0.1}}
     audit = audit_reward(make_reward(reward, profile(name), **options))
     assert audit.ok, audit.violations
 
@@ -82,6 +84,17 @@ def test_label_rewards_that_can_be_gamed_are_caught() -> None:
     assert any("yes and no" in v for v in violations) and any("not yes" in v for v in violations)
     starts = _reward(lambda hyp, ref, lang: float(ref.startswith(hyp.strip().lower())), "label")  # F43: "" starts "yes"
     assert any("''" in v for v in audit_reward(starts).violations)
+
+
+def test_a_blend_of_mostly_form_breaks_the_law() -> None:
+    """Weights are checked by what they lead to: where length outweighs words, silence beats a wrong word too many."""
+    audit = audit_reward(make_reward("blend", BASIC, weights={"wer": 0.02, "length": 0.98}))
+    assert not audit.ok and "'silence'" in audit.violations[0]
+    text = audit.to_text()
+    assert len(text.splitlines()) == len(audit.table) + 2 + len(audit.violations)
+    assert "fluent hallucination" in text and "broken: 'silence'" in text
+    good = audit_reward(make_reward("blend", BASIC, weights={"cer": 1, "wer": 1, "length": 1, "repetition": 1}))
+    assert good.to_text().endswith("the order holds")
 
 
 def test_a_reference_that_vanishes_is_refused() -> None:

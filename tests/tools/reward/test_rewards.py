@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tools.errors import UsageError
 from tools.reward import NAMES, make_reward, on_grid
+from tools.reward.transcripts import repeats
 from tools.text import profile
 
 BASIC = profile("basic")
@@ -61,6 +62,33 @@ def test_blend() -> None:
     assert blend("a x c", "a b c") == pytest.approx(0.75 * c + 0.25 * w)
 
 
+def test_blend_of_all_parts() -> None:
+    """By hand: CER 7/5, WER 2/2, two units too many of two, two that only repeat."""
+    blend = make_reward("blend", BASIC, weights={"cer": 1, "wer": 1, "length": 1, "repetition": 1})
+    assert blend("a b a b", "a b") == pytest.approx(-(4 / 3 + 1.0 + 1.0 + 1.0) / 4)
+    assert blend("no no", "no no") == 0.0, "a reference that repeats itself is no fault of the answer"
+    assert blend("", "a b") == pytest.approx(-(1 + 1) / 4)
+    assert blend("a b " * 40, "a b") == -2.0
+    assert blend("anything", "...") is None
+
+
+@pytest.mark.parametrize(
+    ("units", "count"),
+    [("a b c", 0), ("a a", 1), ("a a a", 2), ("a b a b", 2), ("a b c a b c d", 3), ("a b b a", 1), ("", 0)],
+)
+def test_repeats(units: str, count: int) -> None:
+    assert repeats(units.split()) == count
+
+
+def test_keyword_weights() -> None:
+    """An entity that counts three times what another does costs three times as much when it is missed."""
+    reward = make_reward("keyword", BASIC, keywords={"paracetamol": 3.0, "tea": 1.0}, keyword_weight=1.0)
+    ref = "paracetamol with tea"
+    by_cer = [CER(h, ref) for h in ("paracetamox with tea", "paracetamol with tex")]
+    lost = [reward(h, ref) - c for h, c in zip(("paracetamox with tea", "paracetamol with tex"), by_cer)]
+    assert lost == pytest.approx([-0.75, -0.25])
+
+
 def test_keyword() -> None:
     reward = make_reward("keyword", BASIC, keywords=["ibuprofen", "400 mg"], keyword_weight=1.0)
     ref = "take ibuprofen 400 mg"
@@ -80,6 +108,9 @@ def test_keyword() -> None:
         ("blend", {"weights": {"cer": -1, "wer": 2}}, "finite number from 0"),
         ("blend", {"weights": {"cer": float("nan")}}, "finite number from 0"),
         ("blend", {"weights": {"bleu": 1}}, "no part 'bleu'"),
+        ("blend", {"weights": {"length": 1.0}}, "neither cer nor wer"),
+        ("keyword", {"keywords": {"a": float("inf")}}, "weight of the keyword 'a'"),
+        ("keyword", {"keywords": {"a": 0}}, "is 0: remove it"),
         ("keyword", {}, "needs a list of keywords"),
         ("keyword", {"keywords": "ibuprofen"}, "needs a list of keywords"),
         ("keyword", {"keywords": ["..."]}, "is empty under"),
