@@ -234,6 +234,25 @@ def plan(
 
 
 @app.command()
+def mine(
+    brief: Annotated[Path, typer.Argument(help="The brief; its seed_model may be a served model, or {answers: FILE}.")],
+    workdir: Workdir = None,
+    budget: Annotated[str | None, typer.Option(help="Cap, such as 40cpu_minutes.")] = None,
+    answer: Annotated[list[str] | None, typer.Option(help="ID=VALUE: answers an open question. Repeatable.")] = None,
+    json_: Json = False,
+    stream: Stream = False,
+) -> None:
+    """Is there anything to learn for this model? Check, baseline, mine, and a verdict; nothing is trained."""
+    from agent.faces.runs import run_brief
+
+    _exit(
+        run_brief(
+            brief, workdir, budget=budget, answers=answer or [], json_mode=json_, stream_mode=stream, until="mine"
+        )
+    )
+
+
+@app.command()
 def serve(
     model: Annotated[str, typer.Argument(help="A Hugging Face Whisper folder, a hub id, or embedded.")] = "embedded",
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",

@@ -33,6 +33,7 @@ from agent.steps.common import (
     work_of,
     write_text,
 )
+from agent.steps.seeds import named, probe_server
 from tools.rows import Clip
 
 ROOM = 2.0
@@ -47,6 +48,7 @@ def run(context: Context) -> str:
     with spending(context, "baseline", baseline_minutes(work_of(context))):
         limit = answer_limit(context)
         prompts = candidate_prompts(context)
+        probe_server(context, prompts, limit)
         chosen = _compare(context, prompts, limit)
         _freeze(context, prompts[chosen], limit)
         _measure_seed(context)
@@ -66,6 +68,8 @@ def answer_limit(context: Context) -> int:
 def candidate_prompts(context: Context) -> list[str]:
     """The brief's prompts, or some made without dev and test: none, an example of style and a glossary from training
     references; for labels none, and the labels."""
+    if recogniser(context).given:  # under whichever prompt they were decoded
+        return [""]
     said = context.session.brief.prompts
     if said:
         return list(dict.fromkeys(said))
@@ -129,7 +133,6 @@ def _freeze(context: Context, prompt: str, limit: int) -> None:
         return
     brief, heard, profile = context.session.brief, recogniser(context), profile_of(context)
     from agent.presets import mining_plan
-    from tools.policy.export import base_provenance
     from tools.reward import make_reward
     from tools.score.transcripts import ALIGNER, SCORER, SCORER_VERSION
 
@@ -139,9 +142,9 @@ def _freeze(context: Context, prompt: str, limit: int) -> None:
     protected = [] if labels is None else [profile.normalise(x) for x in brief.answer_to("protected") or []]
     parts = build_contract(
         seed_model={
-            "path_name": str(brief.answer_to("seed_model")),
+            "path_name": named(brief.answer_to("seed_model")),
             "digest": heard.policy.digest,
-            **{k: base_provenance(heard.policy.folder, heard.policy.digest)[k] for k in ("name", "licence")},
+            **heard.provenance(),
         },
         prompt={"text": prompt, "ids": _prompt_ids(context, prompt)},
         profile=profile.to_json(),
@@ -230,6 +233,9 @@ def _noise_floor(context: Context) -> None:
     from tools.verbs.evaluate import decode_rows, read_rows
 
     frozen, heard = contract(context), recogniser(context)
+    if not heard.can_repeat:
+        context.notice("noise floor: not measured, given answers cannot be decoded again", level="warn")
+        return
 
     def do() -> dict[str, Any]:
         usual, heard.chunk = heard.chunk, 5

@@ -7,8 +7,10 @@ import json
 from agent.act import Context
 from agent.forecast import evaluate_minutes, train_minutes
 from agent.presets import choose_preset
+from agent.reuse import reuse_answers
 from agent.steps.common import SPLITS, clips_of, contract, work_of, write_text
 from agent.steps.mine import POOL
+from agent.steps.seeds import refuse_to_train
 from tools.errors import BudgetError
 from tools.train.config import GspoConfig
 
@@ -19,6 +21,8 @@ REGISTRATION = "registration.json"
 def run(context: Context) -> str:
     if context.last("register", run_id=RUN) is not None:
         return "ready"
+    refuse_to_train(context)
+    reuse_answers(context)
     config = _fitting(context)
     pool = json.loads((context.workdir / POOL).read_text(encoding="utf-8"))["clips"]
     exposure = config.exposure(len(pool))

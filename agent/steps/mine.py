@@ -12,6 +12,7 @@ from agent.forecast import mine_minutes
 from agent.presets import MiningPlan, mining_plan
 from agent.spending import spending
 from agent.steps.common import clips_of, contract, labels_of, profile_of, recogniser, work_of, write_text
+from agent.steps.seeds import minable
 from tools.errors import CheckError
 from tools.rows import Answer, Clip, Group
 
@@ -26,6 +27,8 @@ POOL = "data/pool.json"
 def run(context: Context) -> str:
     with spending(context, "mine", mine_minutes(work_of(context))):
         _order_of_reward(context)
+        if not recogniser(context).can_sample:
+            return _decide(context, Mined("mine-1", unsampled(), [], context))
         first = _mine(context, "mine-1", exclude=set())
         if not first.verdict.learn and first.verdict.reason in ("too_little_contrast", "all_right", "all_wrong"):
             context.notice(f"{first.verdict.text()} Sampling one other subset before giving up.")
@@ -39,18 +42,33 @@ class Mined:
     """One mined subset: its groups, statistics and verdict."""
 
     def __init__(self, name: str, subset: Subset, groups: list[Group], context: Context) -> None:
-        from tools.mine import doubtful_references, mining_stats, select_contrast, verdict
+        from tools.mine import doubtful_references, doubts, mining_stats, select_contrast, verdict
 
-        errors = _errors(context)
+        errors = errors_of(context)
         seed = contract(context)["random_seed"]
         self.name, self.subset, self.groups = name, subset, groups
         self.stats: MiningStats = mining_stats(groups, subset.strata, errors)
         # a confident wrong label is a confusion of classes, not a sign of a wrong reference
-        self.doubtful = [] if labels_of(context) else doubtful_references(groups, errors)
+        asr = labels_of(context) is None
+        found = doubts(groups, {c.id: c.text or "" for c in clips_of(context, "train")} if asr else {})
+        self.fits, agreed = dict(found.fits), doubtful_references(groups, errors) if asr else []
+        self.doubtful = list(dict.fromkeys([*agreed, *found.clips]))
         self.chosen = select_contrast(groups, subset.strata, seed=seed, doubtful=self.doubtful)
         self.verdict: MiningVerdict = verdict(
-            self.stats, groups, doubtful=self.doubtful, selected=len(self.chosen.selected)
+            self.stats,
+            groups,
+            doubtful=self.doubtful,
+            selected=len(self.chosen.selected),
+            agreeing=found.agreeing,
+            sampled=recogniser(context).can_sample,
         )
+
+
+def unsampled() -> Subset:
+    """The subset of a model that cannot be sampled: none."""
+    from tools.mine import Subset
+
+    return Subset((), {}, (), ())
 
 
 def _mine(context: Context, name: str, exclude: set[str]) -> Any:
@@ -58,13 +76,15 @@ def _mine(context: Context, name: str, exclude: set[str]) -> Any:
     from tools.mine import check_answers, merge_groups, mining_stats, pick_subset, strata_to_extend
 
     plan, frozen = mining_plan(context.skill), contract(context)
-    left = [c for c in clips_of(context, "train") if c.id not in exclude]
+    left = [c for c in minable(context, clips_of(context, "train")) if c.id not in exclude]
     if not left:
         return None
     subset = pick_subset(left, min(plan.clips, len(left)), frozen["random_seed"])
     groups = _sampled(context, name, list(subset.clips), plan.answers, 0, plan)
+    if recogniser(context).given:  # however many somebody else has drawn, and none beyond them
+        return Mined(name, subset, groups, context)
     check_answers(groups, plan.answers)
-    stats = mining_stats(groups, subset.strata, _errors(context))
+    stats = mining_stats(groups, subset.strata, errors_of(context))
     ids = {clip for e in strata_to_extend(stats, plan.extend_to) for clip in e.clips}
     if ids:
         again = [c for c in subset.clips if c.id in ids]
@@ -100,10 +120,12 @@ def _sampled(context: Context, name: str, clips: list[Clip], n: int, first: int,
         return {"files": {f"rollouts/{name}.jsonl": write_text(path, text)}, "answers": len(answers)}
 
     context.effect("sample", args, do)
-    return _groups(context, clips, [Answer.from_json(json.loads(x)) for x in path.read_text("utf-8").split("\n") if x])
+    return groups_of(
+        context, clips, [Answer.from_json(json.loads(x)) for x in path.read_text("utf-8").split("\n") if x]
+    )
 
 
-def _groups(context: Context, clips: list[Clip], answers: list[Answer]) -> list[Group]:
+def groups_of(context: Context, clips: list[Clip], answers: list[Answer]) -> list[Group]:
     """Answers -> groups with rewards, keyed by clip id."""
     reward = _reward(context)
     by_clip: dict[str, list[Answer]] = {c.id: [] for c in clips}
@@ -129,7 +151,7 @@ def _reward(context: Context) -> Reward:
     return make_reward(contract(context)["reward"]["name"], profile_of(context))
 
 
-def _errors(context: Context) -> Callable[[str, str], tuple[float, float]]:
+def errors_of(context: Context) -> Callable[[str, str], tuple[float, float]]:
     """(clip id, text) -> (errors, reference units) under the frozen profile."""
     from tools.score.transcripts import score_pairs
 
@@ -179,6 +201,8 @@ def _decide(context: Context, mined: Any) -> str:
         "selected": len(mined.chosen.selected),
         "extended": sum(len(g.answers) > mining_plan(context.skill).answers for g in mined.groups),
         "doubtful": list(mined.doubtful),
+        "fits": mined.fits,
+        "keys": list(mined.subset.keys),
         "pool": len(pool.clips),
         "pool_sha256": _write_pool(context, [c.id for c in pool.clips], dict(pool.excluded)),
     }
