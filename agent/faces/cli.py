@@ -5,6 +5,7 @@ Others script against this: exit codes and final documents are those of the head
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -111,8 +112,8 @@ def score(
         typer.Option(help="Slices: lang, speaker, recording, domain, duration, script, numbers. Repeatable."),
     ] = None,
     keywords: Annotated[Path | None, typer.Option(help="Your keywords: one a line, or JSON lists by class.")] = None,
-    worst: Annotated[int, typer.Option(help="How many of the worst rows to list.")] = 0,
-    confusions: Annotated[int, typer.Option(help="How many of the commonest confusions to list.")] = 0,
+    worst: Annotated[int, typer.Option(min=0, help="How many of the worst rows to list.")] = 0,
+    confusions: Annotated[int, typer.Option(min=0, help="How many of the commonest confusions to list.")] = 0,
     rules: Annotated[bool, typer.Option("--rules", help="Which rule of the profile moved the score.")] = False,
     script: Annotated[str, typer.Option(help="Your own scoring program, run beside ours.")] = "",
     trn: Annotated[Path | None, typer.Option(help="Folder for ref.trn and hyp.trn (sclite), normalised.")] = None,
@@ -124,6 +125,12 @@ def score(
 
     if task not in ("asr", "label"):
         raise UsageError(f"The task is {task!r}: asr or label is due.")
+    asked = {"--by": by, "--keywords": keywords, "--worst": worst, "--confusions": confusions, "--rules": rules}
+    odd = [name for name, value in (asked | {"--script": script}).items() if value] if task == "label" else []
+    if task == "asr" and label:
+        odd = ["--label"]
+    if odd:
+        raise UsageError(f"{', '.join(odd)} cannot be had with --task {task}: leave it out.")
     if task == "label":
         document = label_files(hyp, ref, profile, label or (), lang)
     else:
@@ -338,7 +345,19 @@ def _exit(document: dict[str, Any]) -> None:
 
 
 def _print_json(document: dict[str, Any]) -> None:
-    print(json.dumps(document, ensure_ascii=False))
+    print(_json_text(document))
+
+
+def _json_text(document: dict[str, Any]) -> str:
+    """One line of JSON that any reader takes: no NaN, no infinity, nothing that the stream cannot encode."""
+    try:
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+        text.encode(sys.stdout.encoding or "utf-8")
+        return text
+    except UnicodeEncodeError:
+        return json.dumps(document, allow_nan=False)
+    except ValueError:
+        return _json_text(json.loads(json.dumps(document), parse_constant=lambda constant: None))
 
 
 def _show(document: dict[str, Any], json_: bool) -> None:
@@ -369,8 +388,15 @@ def main(argv: list[str] | None = None) -> None:
     args = sys.argv[1:] if argv is None else argv
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     json_mode = "--json" in args or "--stream" in args
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = app(args=args, standalone_mode=False) or 0
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
     except Exception as error:
         code = _report(error, json_mode)
     sys.exit(code)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tools.errors import UsageError
 from tools.report import words
 from tools.report.canvas import LIGHT, Theme, draw, name_label
 from tools.report.figures import MOST_SPEAKERS, change_bars, dumbbells
@@ -40,10 +41,14 @@ def comparison_figures(document: Mapping[str, Any], theme: Theme = LIGHT) -> dic
 
 
 def write_comparison_figures(document: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Writes the plots into `folder` and returns their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, png in comparison_figures(document).items():
-        (folder / name).write_bytes(png)
-        paths.append(folder / name)
-    return paths
+    """Writes the plots into `folder` and returns their paths. Raises UsageError where it cannot."""
+    figures = comparison_figures(document)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, png in figures.items():
+            (folder / name).write_bytes(png)
+    except OSError as error:
+        raise UsageError(
+            f"Plots cannot be written to {folder} ({error.strerror or error}): choose a folder."
+        ) from error
+    return [folder / name for name in figures]

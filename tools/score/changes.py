@@ -111,12 +111,13 @@ def compare_table(document: Mapping[str, Any]) -> str:
     metric = document["metric"].upper()
     lines = [f"{metric:<18}a {_rate(document['a'])}   b {_rate(document['b'])}"]
     for one in document["profiles"][1:]:
-        lines.append(f"{metric:<18}a {_rate(one['a'])}   b {_rate(one['b'])}   ({one['profile']})")
+        lines.append(f"{one['metric'].upper():<18}a {_rate(one['a'])}   b {_rate(one['b'])}   ({one['profile']})")
     lines += [
         f"{'delta':<18}{_move(document['delta'])}   {_span(document['interval'])}",
         f"{'blocks':<18}{document['blocks']} by {document['block_by']}",
         f"{'verdict':<18}{document['verdict'].replace('_', ' ')}",
     ]
+    lines += [f"{'note':<18}{note}" for note in document.get("notes", [])]
     if noise := document.get("noise"):
         lines.append(
             f"{'noise floor':<18}{_rate(noise['delta'])}   {noise['differing']} of {noise['rows']} answers differ"
@@ -124,7 +125,7 @@ def compare_table(document: Mapping[str, Any]) -> str:
     if margin := document.get("non_inferiority"):
         says = {True: "shown", False: "not shown", None: "not shown (too few blocks)"}[margin["shown"]]
         lines.append(
-            f"{'no worse than':<18}{_move(margin['margin'])}   {'within' if margin['within'] else 'over'}, {says}"
+            f"{'no worse than':<18}{_move(margin['margin'])}   {'n/a' if margin['delta'] is None else 'within' if margin['within'] else 'over'}, {says}"
         )
     for kind, slices in document.get("slices", {}).items():
         lines += ["", f"by {kind} (p after Holm)"]

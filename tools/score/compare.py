@@ -107,7 +107,7 @@ def compare_blocks(blocks: Blocks, resamples: int = 10_000, seed: int = 0, noise
     delta = float((total[1] - total[0]) / total[2]) if has_units else None
     interval = delta_interval = None
     others: dict[str, Interval | None] = {}
-    if n >= MIN_BLOCKS:
+    if n >= MIN_BLOCKS and has_units:
         deltas, reductions = (np.sort(values) for values in statistics(resampled_sums(table, resamples, seed)))
         delta_interval = widened(deltas, effective_blocks(table))
         if total[0] > 0:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import shlex
 import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,8 +18,10 @@ from typing import Any
 from tools.errors import UsageError
 from tools.rows import ScoredRow
 from tools.score.transcripts import unique
+from tools.text.custom import split_command
 
 TIMEOUT_S = 3_600
+_LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class ExternalScore:
 
 def external_score(command: str, rows: Iterable[ScoredRow]) -> ExternalScore:
     """Run the program on the rows. Raises UsageError where it cannot be run or prints no number."""
-    argv = shlex.split(command)
+    argv = split_command(command)
     if not argv:
         raise UsageError("The scoring script names no program: write `PROGRAM ARGUMENTS`.")
     keep = ("id", "ref", "hyp", "lang", "speaker")
@@ -47,17 +48,24 @@ def external_score(command: str, rows: Iterable[ScoredRow]) -> ExternalScore:
         done = subprocess.run(
             argv, input="\n".join(lines) + "\n", capture_output=True, encoding="utf-8", timeout=TIMEOUT_S
         )
-        said = json.loads(done.stdout) if not done.returncode else None
-        value = said["value"] if isinstance(said, dict) else None
-        details = dict(said or {})
-    except (OSError, ValueError, KeyError, subprocess.TimeoutExpired) as error:
+        said = {} if done.returncode else json.loads(done.stdout, parse_constant=_nothing, parse_float=_finite)
+    except (OSError, ValueError, RecursionError, subprocess.TimeoutExpired) as error:
         raise UsageError(f"The scoring script `{command}` gave no result ({error}): check it by hand.") from error
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise UsageError(f"The scoring script `{command}` ended with code {done.returncode} ({why}).")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    value = said.get("value") if isinstance(said, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LARGEST:
         raise UsageError(f"The scoring script `{command}` must print a JSON object with a finite number `value`.")
-    return ExternalScore(float(value), details, command, _digest(argv))
+    return ExternalScore(float(value), said, command, _digest(argv))
+
+
+def _nothing(constant: str) -> None:
+    """NaN and infinities are no JSON: null."""
+
+
+def _finite(number: str) -> float | None:
+    return float(number) if math.isfinite(float(number)) else None
 
 
 def _digest(argv: list[str]) -> str:

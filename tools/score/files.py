@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from tools.score.compare import Comparison, compare_blocks
 from tools.score.confusions import confusions, keyword_score, worst_rows
 from tools.score.effects import rule_effects
 from tools.score.external import external_score
-from tools.score.formats import lines_of, write_trn
-from tools.score.inference import holm, mapsswe_pairs, noise_floor_pairs, non_inferior_blocks
+from tools.score.formats import LABEL_KEYS
+from tools.score.inference import NoiseFloor, holm, mapsswe_pairs, noise_floor_pairs, non_inferior_blocks
 from tools.score.labels import label_set, score_labels
+from tools.score.lines import lines_of
+from tools.score.sclite import write_trn
 from tools.score.slices import by_domain, duration_slice, has_number, switch_slice
 from tools.score.store import RowStore
 from tools.score.transcripts import score_by, score_rows
@@ -167,8 +170,8 @@ def label_files(
     hyp: Path | str, ref: Path | str, profile: str = "basic", labels: Sequence[str] = (), lang: str | None = None
 ) -> dict[str, Any]:
     """The document of `rehear score --task label`: strict and parsed scores side by side. Without `labels` the classes
-    are those of the references."""
-    rows, chosen = read_rows(hyp, ref, lang), profile_of(profile)
+    are those of the references, which may stand in the field `label`."""
+    rows, chosen = list(RowStore(ref, [hyp], lang, LABEL_KEYS).rows()), profile_of(profile)
     return score_labels(rows, label_set(chosen, labels or dict.fromkeys(row.ref for row in rows))).to_json()
 
 
@@ -178,10 +181,18 @@ def trn_files(
     """Writes `ref.trn` and `hyp.trn` for sclite, in the order of ids, normalised where a profile is named."""
     store, out = RowStore(ref, [hyp], lang), Path(folder)
     normalise = profile_of(profile).normalise if profile else (lambda text, lang: text)
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     for name in ("ref", "hyp"):
         write_trn(out / f"{name}.trn", ((row.id, normalise(getattr(row, name), row.lang)) for row in store.rows()))
     return [str(out / "ref.trn"), str(out / "hyp.trn")]
+
+
+def make_folder(folder: Path) -> None:
+    """The folder, made where it is not there. Raises UsageError where it cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be a folder ({error.strerror or error}): choose another one.") from error
 
 
 # --- two systems ---------------------------------------------------------------------------------------------------
@@ -216,15 +227,25 @@ def compare_files(
     chosen, terms = profile_of(profile), terms or Terms()
     store = RowStore(ref, [hyp_a, hyp_b, *([terms.again] if terms.again else [])], lang)
     by = _block_of(store, terms.by)
-    floor = noise_floor_pairs(store.pairs(1, 3), chosen) if terms.again else None
+    floor = _floor(store, chosen, terms)
     blocks = sum_blocks(store.pairs(), chosen, by)
     main = compare_blocks(blocks, terms.resamples, terms.seed, floor.delta if floor else 0.0)
-    second = sum_blocks(store.pairs(), second_profile(chosen), by)
-    other = compare_blocks(second, terms.resamples, terms.seed, floor.delta if floor else 0.0)
+    beside = second_profile(chosen)
+    noise = _floor(store, beside, terms)
+    second = sum_blocks(store.pairs(), beside, by)
+    other = compare_blocks(second, terms.resamples, terms.seed, noise.delta if noise else 0.0)
+    notes = _notes(store, terms.by, by)
     return {
         **_compare_head(main),
         "profiles": [
-            {"profile": one.profile["name"], "a": one.a, "b": one.b, "delta": one.delta, "verdict": one.verdict}
+            {
+                "profile": one.profile["name"],
+                "metric": one.metric,
+                "a": one.a,
+                "b": one.b,
+                "delta": one.delta,
+                "verdict": one.verdict,
+            }
             for one in (main, other)
         ],
         "mapsswe": mapsswe_pairs(store.pairs(), chosen).to_json(),
@@ -232,15 +253,30 @@ def compare_files(
         "clip_changes": [{"errors": errors, "clips": n} for errors, n in blocks.changes.items()],
         **({"noise": floor.to_json()} if floor else {}),
         **({} if terms.margin is None else {"non_inferiority": _margin(blocks, terms)}),
-        **({"slices": _slices(store, chosen, by, terms)} if terms.slices else {}),
+        **({"slices": _slices(store, chosen, by, terms, floor)} if terms.slices else {}),
+        **({"notes": notes} if notes else {}),
     }
+
+
+def _floor(store: RowStore, profile: Profile, terms: Terms) -> NoiseFloor | None:
+    return noise_floor_pairs(store.pairs(1, 3), profile) if terms.again else None
+
+
+def _notes(store: RowStore, wished: str, by: str) -> list[str]:
+    """What a reader must know about the blocks before the verdict."""
+    if by != "id":
+        return []
+    clips = "Blocks are clips, taken for independent: the interval is too short where speakers come more than once."
+    if wished == "id":
+        return [clips]
+    return [f"{store.rows_without(wished)} rows have no {wished}. {clips}"]
 
 
 def _block_of(store: RowStore, by: str) -> str:
     """`by`, or the next coarser thing that every row has: a missing speaker is never taken for one speaker."""
     if by not in BLOCK_FIELDS:
         raise UsageError(f"Blocks cannot be made by {by!r}: choose one of {', '.join(BLOCK_FIELDS)}.")
-    return next((f for f in BLOCK_FIELDS[BLOCK_FIELDS.index(by) :] if f == "id" or store.every_row_has(f)), "id")
+    return next((f for f in BLOCK_FIELDS[BLOCK_FIELDS.index(by) :] if f == "id" or not store.rows_without(f)), "id")
 
 
 def _compare_head(comparison: Comparison) -> dict[str, Any]:
@@ -261,29 +297,39 @@ def _compare_head(comparison: Comparison) -> dict[str, Any]:
 
 def _margin(blocks: Blocks, terms: Terms) -> dict[str, Any]:
     assert terms.margin is not None
-    if not terms.margin >= 0:
+    if not 0 <= terms.margin < math.inf:
         raise UsageError(f"The margin is {terms.margin!r}: give a number from 0.")
     return non_inferior_blocks(blocks, terms.margin, terms.resamples, terms.seed).to_json()
 
 
-def _slices(store: RowStore, profile: Profile, by: str, terms: Terms) -> dict[str, dict[str, Any]]:
-    """Comparisons by slice. All slices of one kind are a family: a slice is better or worse only where Holm's p says so
-    as well."""
-    out: dict[str, dict[str, Any]] = {}
-    for kind in terms.slices:
-        parts = sum_slices(store.pairs(), profile, by, _key(kind, store, profile))
-        made = {name: compare_blocks(part, terms.resamples, terms.seed) for name, part in parts.items()}
-        adjusted = holm({name: one.permutation_p for name, one in made.items() if one.permutation_p is not None})
-        keep = ("a", "b", "delta", "delta_interval", "blocks", "rows", "verdict", "permutation_p")
-        out[kind] = {
-            name: {
-                **{key: value for key, value in one.to_json().items() if key in keep},
-                "holm_p": adjusted.get(name),
-                "verdict": "not_shown" if _claims(one) and adjusted.get(name, 1.0) > ALPHA else one.verdict,
-            }
-            for name, one in made.items()
+def _slices(
+    store: RowStore, profile: Profile, by: str, terms: Terms, floor: NoiseFloor | None
+) -> dict[str, dict[str, Any]]:
+    """Comparisons by slice. All slices are one family: a slice is better or worse only where Holm's p says so as well,
+    and where its change exceeds the noise floor, that of the whole and its own."""
+    made: dict[tuple[str, str], Comparison] = {}
+    for kind in dict.fromkeys(terms.slices):
+        key = _key(kind, store, profile)
+        noise = sum_slices(store.pairs(1, 3), profile, by, key) if floor else {}
+        for name, part in sum_slices(store.pairs(), profile, by, key).items():
+            least = max(floor.delta, _change(noise[name])) if floor else 0.0
+            made[kind, name] = compare_blocks(part, terms.resamples, terms.seed, least)
+    adjusted = holm({name: one.permutation_p for name, one in made.items() if one.permutation_p is not None})
+    keep = ("a", "b", "delta", "delta_interval", "blocks", "rows", "verdict", "permutation_p")
+    out: dict[str, dict[str, Any]] = {kind: {} for kind in terms.slices}
+    for (kind, name), one in made.items():
+        p = adjusted.get((kind, name))
+        out[kind][name] = {
+            **{key: value for key, value in one.to_json().items() if key in keep},
+            "holm_p": p,
+            "verdict": "not_shown" if _claims(one) and (p is None or p > ALPHA) else one.verdict,
         }
     return out
+
+
+def _change(blocks: Blocks) -> float:
+    """The absolute change of the rate, 0 where there is none."""
+    return abs(float(blocks.errors_b.sum() - blocks.errors_a.sum())) / max(float(blocks.units.sum()), 1.0)
 
 
 def _claims(comparison: Comparison) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,10 @@ from tools.rows import ScoredRow
 from tools.score.align import count, edits
 from tools.score.blocks import Blocks, make_blocks, paired
 from tools.score.intervals import LEVEL, effective_blocks, statistics, widened_tail
-from tools.score.quantiles import NORMAL
 from tools.score.resample import quantile, resampled_sums, uniform32
 from tools.text.profile import Profile
+
+K = TypeVar("K")
 
 
 def sign_flip_p(difference: NDArray[np.float64], resamples: int, seed: int) -> float:
@@ -74,7 +76,7 @@ def mapsswe_pairs(pairs: Iterable[tuple[ScoredRow, ScoredRow]], profile: Profile
     if not deviation:
         return Mapsswe(n, mean, None, None)
     z = mean / (deviation / n**0.5)
-    return Mapsswe(n, mean, z, 2.0 * (1.0 - NORMAL.cdf(abs(z))))
+    return Mapsswe(n, mean, z, math.erfc(abs(z) / 2**0.5))
 
 
 def errors_at(ref: Sequence[str], hyp: Sequence[str]) -> list[int]:
@@ -150,10 +152,10 @@ def non_inferior_blocks(blocks: Blocks, margin: float, resamples: int = 10_000, 
     return NonInferiority(delta, upper, margin, within, None if upper is None else upper <= margin, n, blocks.by)
 
 
-def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+def holm(p_values: Mapping[K, float]) -> dict[K, float]:
     """Holm's step-down adjusted p-values, keyed like the input: compare each with the family's level."""
-    order = sorted(p_values, key=lambda name: (p_values[name], name))
-    out: dict[str, float] = {}
+    order = sorted(p_values, key=lambda name: (p_values[name], str(name)))
+    out: dict[K, float] = {}
     highest = 0.0
     for rank, name in enumerate(order):
         highest = max(highest, min(1.0, (len(order) - rank) * p_values[name]))

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from tools.errors import CheckError
 from tools.rows import ScoredRow
-from tools.score.formats import HYP_KEYS, IGNORED, REF_KEYS, Text, each_text, kind_of, read_ctm, words_in_segments
+from tools.score.formats import HYP_KEYS, REF_KEYS, each_text, kind_of
+from tools.score.lines import Text
+from tools.score.sclite import IGNORED, read_ctm, words_in_segments
 
 CACHE_KIB = 16_384
 _REF = 0
@@ -27,7 +29,13 @@ class RowStore:
     file and line), UsageError for a file that cannot be read.
     """
 
-    def __init__(self, ref: Path | str, hyps: Sequence[Path | str], lang: str | None = None) -> None:
+    def __init__(
+        self,
+        ref: Path | str,
+        hyps: Sequence[Path | str],
+        lang: str | None = None,
+        ref_keys: tuple[str, ...] = REF_KEYS,
+    ) -> None:
         self.lang = lang
         self._db = sqlite3.connect("")
         self._db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
@@ -37,7 +45,7 @@ class RowStore:
             "recording INTEGER, body TEXT, PRIMARY KEY (side, id)) WITHOUT ROWID"
         )
         self.paths = [Path(ref), *map(Path, hyps)]
-        self._load(_REF, each_text(self.paths[0], REF_KEYS))
+        self._load(_REF, each_text(self.paths[0], ref_keys))
         if not self._count():
             raise CheckError(f"{ref} holds no reference: there is nothing to score.")
         for side, path in enumerate(self.paths[1:], 1):
@@ -79,10 +87,10 @@ class RowStore:
                 f"{hyp}, line {found[1]} has the id {_name(found[0])!r}, which {ref} does not have: remove it."
             )
 
-    def every_row_has(self, field: str) -> bool:
-        """True where each row has a `speaker` or `recording` in its reference or in the first system's file."""
-        missing = f"SELECT 1 FROM texts r JOIN texts h ON h.side = 1 AND h.id = r.id WHERE r.side = 0 AND NOT r.ignored AND NOT (r.{field} OR h.{field}) LIMIT 1"
-        return self._db.execute(missing).fetchone() is None
+    def rows_without(self, field: str) -> int:
+        """How many rows have no `speaker` or `recording`, neither in the reference nor in the first system's file."""
+        missing = f"SELECT count(*) FROM texts r JOIN texts h ON h.side = 1 AND h.id = r.id WHERE r.side = 0 AND NOT r.ignored AND NOT (r.{field} OR h.{field})"
+        return int(self._db.execute(missing).fetchone()[0])
 
     def rows(self, system: int = 1) -> Iterator[ScoredRow]:
         """Scored rows of one system, sorted by id."""

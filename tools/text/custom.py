@@ -7,6 +7,7 @@ does to the probe texts; both must stay the same for scores to be compared.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import importlib.util
@@ -14,6 +15,7 @@ import inspect
 import json
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -59,10 +61,18 @@ class Command:
         if done.returncode:
             why = done.stderr.strip().splitlines()[-1:] or ["no message"]
             raise UsageError(f"The normaliser `{name}` ended with code {done.returncode} ({why[0]}).")
-        out = done.stdout.removesuffix("\n").split("\n")
+        out = done.stdout.removesuffix("\n").split("\n") if done.stdout else []
         if len(out) != len(texts):
             raise UsageError(f"The normaliser `{name}` gave {len(out)} lines for {len(texts)} texts: one each is due.")
         return [line.rstrip("\r") for line in out]
+
+
+def split_command(command: str) -> list[str]:
+    """The words of a command line, as a shell would cut them. Raises UsageError for a quote that never ends."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"The command `{command}` cannot be read ({error}): correct its quotes.") from error
 
 
 def _one_line(text: str) -> str:
@@ -71,12 +81,13 @@ def _one_line(text: str) -> str:
 
 def from_command(spec: str) -> Profile:
     """The profile of `command: PROGRAM ARGUMENTS` (no shell). Raises UsageError where it cannot be run."""
-    argv = shlex.split(spec.removeprefix("command:"))
+    argv = split_command(spec.removeprefix("command:"))
     if not argv:
         raise UsageError("The profile 'command:' names no program: write `command: PROGRAM ARGUMENTS`.")
     command = Command(argv)
     command.prime([text for text, _ in PROBES])
-    _must_repeat(lambda: Command(argv)._run(list(command.known)), list(command.known.values()), spec)
+    # again in another order: what it says of a text must not depend on the texts around it
+    _must_repeat(lambda: Command(argv)._run([*command.known][::-1])[::-1], list(command.known.values()), spec)
     files = [Path(part) for part in argv if Path(part).is_file()]
     program = hashlib.sha256(b"\0".join([part.encode() for part in argv] + [f.read_bytes() for f in files])).hexdigest()
     return _profile(spec, command, program)
@@ -96,15 +107,17 @@ def from_callable(spec: str) -> Profile:
 
     def apply(text: str, lang: str | None = None) -> str:
         try:
-            out = function(text, lang) if takes_lang else function(text)
-        except Exception as error:
-            raise UsageError(f"The normaliser {spec!r} failed on the text {text!r}: {error}") from error
+            with contextlib.redirect_stdout(sys.stderr):
+                out = function(text, lang) if takes_lang else function(text)
+        except (Exception, SystemExit) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise UsageError(f"The normaliser {spec!r} failed on a text of {len(text)} characters ({why}).") from error
         if not isinstance(out, str):
-            raise UsageError(f"The normaliser {spec!r} returned {type(out).__name__} for {text!r}: a text is due.")
+            raise UsageError(f"The normaliser {spec!r} returned {type(out).__name__}: a text is due.")
         return _one_line(out)
 
     first = [apply(text, lang) for text, lang in PROBES]
-    _must_repeat(lambda: [apply(text, lang) for text, lang in PROBES], first, spec)
+    _must_repeat(lambda: [apply(text, lang) for text, lang in PROBES[::-1]][::-1], first, spec)
     return _profile(spec, apply, hashlib.sha256(source).hexdigest())
 
 
@@ -115,7 +128,9 @@ def _profile(spec: str, apply: Callable[[str, str | None], str], program: str) -
 
 def _must_repeat(again: Callable[[], list[str]], first: list[str], spec: str) -> None:
     if again() != first:
-        raise UsageError(f"The normaliser {spec!r} gives another text the second time: make it deterministic.")
+        raise UsageError(
+            f"The normaliser {spec!r} gives another text the second time or in another order: make it one that depends on the text alone."
+        )
 
 
 def _takes_lang(function: Callable[..., Any]) -> bool:
@@ -134,7 +149,8 @@ def _module(where: str, spec: str) -> Any:
         if found is None or found.loader is None:
             raise ImportError(f"{where} is no Python file")
         module = importlib.util.module_from_spec(found)
-        found.loader.exec_module(module)
+        with contextlib.redirect_stdout(sys.stderr):
+            found.loader.exec_module(module)
         return module
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"The normaliser {spec!r} cannot be imported ({error}): check its path.") from error

@@ -67,7 +67,7 @@ def test_a_callable_by_module_or_file_with_or_without_a_language(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("body", "message"), [("return 3", "returned int"), ("raise KeyError('x')", "failed on the text")]
+    ("body", "message"), [("return 3", "returned int"), ("raise KeyError('x')", "failed on a text of 27")]
 )
 def test_callables_that_cannot_serve(tmp_path: Path, body: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
