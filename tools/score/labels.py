@@ -12,14 +12,11 @@ from typing import Any
 
 from tools.errors import CheckError, UsageError
 from tools.rows import ScoredRow
+from tools.score.doubts import doubts
 from tools.score.transcripts import unique
 from tools.text.profile import Profile
 
 INVALID = "<invalid>"
-NEGATIONS = frozenset(
-    "not no isn't isnt wasn't wasnt never neither nor without non nicht kein keine pas ni ne nunca nein".split()
-)
-HEDGES = frozenset("or maybe perhaps possibly either both unsure unclear uncertain oder ou vielleicht quizás".split())
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class LabelSet:
         if text in self.labels or text in self.aliases:
             return False
         named, rest = self._named(text.split())
-        return len(named) > 1 or bool(rest & (NEGATIONS | HEDGES))
+        return len(named) > 1 or doubts(rest, self.profile)
 
     def _named(self, words: Sequence[str]) -> tuple[set[str], set[str]]:
         """The labels that stand in the words (the longest phrase first), and the words that are left."""

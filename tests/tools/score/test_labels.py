@@ -40,6 +40,32 @@ def test_reading_an_answer(answer: str, strict: str, parsed: str) -> None:
     assert (YES_NO.strict(answer), YES_NO.parse(answer)) == (strict, parsed)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    ["probably yes", "I think yes", "could be yes", "can't say yes", "don’t know, yes", "cannot say yes", "hardly yes",
+     "yes, but it depends", "yes 50%", "it isn't yes", "peut-être yes", "talvez yes", "möglicherweise yes", "нет yes",
+     "возможно yes", "शायद yes", "ربما yes", "可能 yes", "không yes", "아마 yes", "un-yes", "yes unless asked",
+     "unknown, yes", "değil yes", "belki yes"],
+)  # fmt: skip
+@pytest.mark.parametrize("name", ["basic", "english", "exact", "multilingual"])
+def test_a_hedge_in_any_tongue_names_no_label(name: str, answer: str) -> None:
+    labels = label_set(profile(name), ["yes", "no"])
+    assert labels.parse(answer) == INVALID and labels.hedges(answer)
+
+
+def test_a_doubt_that_is_a_label_is_that_label() -> None:
+    labels = label_set(BASIC, ["likely", "not likely", "unknown"])
+    assert [labels.parse(a) for a in ("it is likely", "it is not likely", "the answer is unknown")] == [
+        "likely", "not likely", "unknown",
+    ]  # fmt: skip
+
+
+def test_the_comparator_learns_nothing_from_i_do_not_know() -> None:
+    dev = answers(*[("yes", "I don't know")] * 5, *[("no", "no")] * 3)
+    comparator = fit_comparator(dev, YES_NO)
+    assert comparator.aliases == {} and comparator.read("I don't know") == INVALID
+
+
 def test_the_longest_label_is_the_one_named() -> None:
     assert MOODS.parse("the speaker sounds very happy") == "very happy"
     assert MOODS.parse("not angry") == INVALID
