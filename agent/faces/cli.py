@@ -205,6 +205,18 @@ def status(workdir: Finished, json_: Json = False) -> None:
 
 
 @app.command()
+def curves(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run's folder, or a work directory that has trained.")],
+    json_: Json = False,
+) -> None:
+    """Show a run's figures update by update in the terminal, and draw them as curves.png beside its metrics."""
+    from tools.train.curves import show
+
+    text, files = show(run)
+    _print_json({"curves": [str(path) for path in files]}) if json_ else print(text, *files, sep="\n")
+
+
+@app.command()
 def report(workdir: Finished) -> None:
     """Render the report again from report/result.json and print its table."""
     from tools.report import load_result, render_all, render_terminal

@@ -18,7 +18,7 @@ FINAL_KEYS = {
     "schema_version", "status", "termination_reason", "exit_code", "workdir", "state", "budget", "assumptions", "questions",
     "result", "artefacts", "ledger", "error",
 }  # fmt: skip
-TIMES = {"seconds", "cpu_s", "sample_s", "learn_s", "attempt"}
+TIMES = {"seconds", "cpu_s", "tokens_per_s", "sample_s", "learn_s", "attempt"}
 
 
 def warmed(workdir, finished):

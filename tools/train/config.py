@@ -104,6 +104,9 @@ class GspoConfig(BaseModel):
     )
     length_ratio_min: float = Field(0.5, ge=0, description="Trust region: stop below this answer/reference length.")
     length_ratio_max: float = Field(1.5, gt=0, description="Trust region: stop above this answer/reference length.")
+    wandb: Literal["off", "offline", "online"] = Field(
+        "off", description="Write the figures to Weights & Biases too; offline needs no network and no account."
+    )
     random_seed: int = Field(0, ge=0, description="Seeds the order of the clips and every answer.")
 
     @model_validator(mode="after")
@@ -116,10 +119,11 @@ class GspoConfig(BaseModel):
 
     @property
     def digest(self) -> str:
-        """sha256 over the canonical JSON of all settings but `preset`, which is only a name, and those of features that are off."""
+        """sha256 over the canonical JSON of all settings that decide what is computed: not `preset`, `wandb`, nor those of
+        features that are off."""
         off = [p for p, on in (("adapter", self.adapter != "none"), ("frontier", self.frontier_weight > 0)) if not on]
         unused = {name for name in type(self).model_fields if name.startswith(tuple(off))} if off else set()
-        body = self.model_dump(mode="json", exclude={"preset"} | unused)
+        body = self.model_dump(mode="json", exclude={"preset", "wandb"} | unused)
         return hashlib.sha256(json.dumps(body, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     @property

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tools.errors import UsageError
+from tools.errors import CheckError, UsageError
 from tools.rows import Clip
 from tools.train.config import GspoConfig
 from tools.train.rollout import Prompts, Reward
@@ -48,6 +48,20 @@ class RunResult:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def check_reward(reward: Reward) -> None:
+    """The reward audit, before anything is sampled. Raises CheckError with the first break of the order it must give."""
+    from tools.reward.audit import audit_reward
+    from tools.reward.make import Reward as Named
+
+    if not isinstance(reward, Named):
+        return
+    audit = audit_reward(reward)
+    if not audit.ok:
+        raise CheckError(
+            f"the reward {reward.name!r} breaks the order it must give, so the run does not start: {audit.violations[0]}"
+        )
 
 
 def pool_digest(pool: Sequence[Clip]) -> str:

@@ -5,7 +5,7 @@ A run is a folder:
     config.json     settings, and what the run is of: pool, seed model, reward, prompts (other ones are refused)
     metrics.jsonl   one object an update, and the events of resumed attempts
     checkpoints/    whole checkpoints, see `tools.train.checkpoint`
-    tensorboard/    the same figures as scalars
+    tensorboard/    the same figures as scalars (and wandb/, where the settings ask for it)
 
 Everything random follows from the settings' seed, the update and the clip's id, so a run that was killed and resumed
 ends in the same weights, bit for bit, on the same machine with the same number of threads.
@@ -23,13 +23,13 @@ from tools.rows import Clip
 from tools.train import checkpoint as disk
 from tools.train.config import GspoConfig
 from tools.train.folder import RunResult as RunResult
-from tools.train.folder import check_pool, claim_folder, run_identity
+from tools.train.folder import check_pool, check_reward, claim_folder, run_identity
 from tools.train.learner import Learner, NonFinite, StepStats
 from tools.train.metrics import Line, MetricsFile, final_view, read_metrics
 from tools.train.prepare import TrainGroup, make_groups
 from tools.train.rollout import Encode, Prompts, ReferenceSource, Reward, Rollout, RolloutSource, Sampler, normaliser
 from tools.train.saving import Progress, Saver
-from tools.train.scalars import Scalars
+from tools.train.scalars import open_scalars
 from tools.train.surface import frozen_digest, tensors_digest
 from tools.train.watch import (
     FEATURES_MATTER,
@@ -81,7 +81,7 @@ def train(
     token; nothing is sampled and the reward is not asked.
 
     Raises Interrupted when asked to stop; UsageError where `run_dir` is of another run or the pool is too small;
-    CheckError where a check of the run fails (log-probs, mask, direction of the advantages, disk, frozen tensors).
+    CheckError where a check of the run fails (the reward's order, log-probs, mask, direction of the advantages, disk, frozen tensors).
     """
     run = _Run(policy, pool, encode, reward, config, Path(run_dir), prompts, on_event, should_stop, evaluate, error)
     if config.method == "sft":
@@ -128,6 +128,8 @@ class _Run:
         error: Error | None,
     ) -> None:
         check_pool(pool, config)
+        if config.method != "sft":
+            check_reward(reward)
         self.policy, self.pool, self.config, self.run_dir = policy, pool, config, run_dir
         self.on_event, self.should_stop, self.evaluate, self.error = on_event, should_stop, evaluate, error
         self.clips = {c.id: c for c in pool}
@@ -149,7 +151,7 @@ class _Run:
         if ended is not None:
             return ended
         self.saver.check_disk(self.update)
-        self.scalars = Scalars(self.run_dir / "tensorboard", self.update)
+        self.scalars = open_scalars(self.run_dir, self.config, self.update)
         try:
             while self.update < self.config.updates:
                 end = self._one_update()
@@ -238,6 +240,7 @@ class _Run:
         clock: _Clock,
     ) -> Line:
         seen = self.progress.after(rollout.after, [g.clip.id for g in groups]).presented
+        said = sum(len(a.tokens) for g in rollout.groups for a in g.answers)
         return {
             "run": self.run_dir.name,
             "attempt": self.metrics.attempt,
@@ -256,7 +259,7 @@ class _Run:
             "epoch": rollout.after.epoch,
             "distinct_clips": len(seen),
             "repeats": sum(seen.values()) - len(seen),
-            **clock.figures(),
+            **clock.figures(said),
         }
 
     # -- checkpoints and resume ---------------------------------------------------------------------------------
@@ -367,6 +370,8 @@ class _Clock:
         now = time.perf_counter()
         self.phases[phase], self.last = now - self.last, now
 
-    def figures(self) -> Line:
+    def figures(self, tokens: int) -> Line:
+        """Seconds, and answer tokens a second of the whole update."""
         took = time.perf_counter() - self.began
-        return {**self.phases, "seconds": took, "cpu_s": time.process_time() - self.cpu}
+        cpu = time.process_time() - self.cpu
+        return {**self.phases, "seconds": took, "cpu_s": cpu, "tokens_per_s": tokens / took}

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from tools.errors import CheckError
-from tools.groups import scored
+from tools.groups import scored, spread
 from tools.groups.stats import distinct
 from tools.rows import Clip
 from tools.train.config import GspoConfig
@@ -26,6 +26,8 @@ FEATURES_MATTER = 1e-6  # log-probs that move less than this under other audio d
 def rollout_figures(rollout: Rollout, clips: Mapping[str, Clip], normalise: Normalise = AS_WRITTEN) -> Line:
     """Figures of the sampling half. `offered_reward`: all answers sampled; `reward`: those of retained groups.
 
+    `group_spread` is the mean over clips of a group's highest less its lowest reward, `batch_spread` that of all answers
+    together; `right_share` the answers that read as their reference does.
     `length_ratio` is characters said over characters due, both as the reward reads them: "4" for "four" is no shortening.
     """
     answers = [a for g in rollout.groups for a in g.answers]
@@ -34,6 +36,9 @@ def rollout_figures(rollout: Rollout, clips: Mapping[str, Clip], normalise: Norm
     tokens = sum(len(a.tokens) for a in answers)
     lang = {g.clip_id: clips[g.clip_id].lang for g in rollout.groups}
     said = sum(len("".join(normalise(a.text, lang[a.clip_id]).split())) for a in answers)
+    right = sum(
+        normalise(a.text, lang[a.clip_id]) == normalise(clips[a.clip_id].text or "", lang[a.clip_id]) for a in answers
+    )
     refs = {g.clip_id: normalise(clips[g.clip_id].text or "", lang[g.clip_id]) for g in rollout.groups}
     due = sum(len("".join(refs[g.clip_id].split())) * len(g.answers) for g in rollout.groups)
     return {
@@ -44,6 +49,9 @@ def rollout_figures(rollout: Rollout, clips: Mapping[str, Clip], normalise: Norm
         "refills": rollout.retained.refills,
         "contrast_share": len(rollout.retained.groups) / max(1, len(rollout.groups)),
         "answers": len(answers),
+        "group_spread": fmean(spread(row) for row in rollout.raw.values()) if rollout.raw else None,
+        "batch_spread": spread(offered) if offered else None,
+        "right_share": right / len(answers),
         "unscored": sum(r is None for row in rollout.raw.values() for r in row),
         "distinct_answers": fmean(distinct(g.answers) for g in rollout.groups),
         "empty_share": fmean(not a.text.strip() for a in answers),
@@ -81,6 +89,9 @@ def step_figures(stats: StepStats | None) -> Line:
 
 
 SAMPLED = (
+    "group_spread",
+    "batch_spread",
+    "right_share",
     "contrast_share",
     "distinct_answers",
     "empty_share",
@@ -160,7 +171,10 @@ def diagnose(lines: Sequence[Line], config: GspoConfig) -> list[str]:
     out = _flat_causes(last, config) if config.method != "sft" else []
     stepped = [row for row in last if row.get("steps")]
     if stepped and max(row["grad_norm_max"] for row in stepped) == 0.0:
-        out.append("the gradient is exactly 0: the loss mask is empty or the log-probs do not depend on what trains")
+        out.append(
+            "the gradient is exactly 0: the loss mask is empty or the log-probs do not depend on what trains: check surface "
+            "and freeze, and that the training forward runs the layers that train"
+        )
     if not out and len(lines) >= 10 and not _rises([row["reward"] for row in lines if row.get("reward") is not None]):
         out.append("the reward does not rise: try a higher lr, more updates, or clips with more contrast")
     return out
@@ -183,10 +197,20 @@ def _flat_causes(last: Sequence[Line], config: GspoConfig) -> list[str]:
     if mean("contrast_share") < 0.1:
         out.append(
             f"{1 - mean('contrast_share'):.0%} of the groups are flat: all answers of a clip get the same reward "
-            f"(mean {mean('offered_reward'):.3g}); if they are right there is nothing left to learn from these clips, "
-            "if they are wrong mine other clips or fine-tune on transcripts first"
+            f"(mean {mean('offered_reward'):.3g}); {_flat_advice(mean('right_share'))}"
         )
     return out
+
+
+def _flat_advice(right: float) -> str:
+    if right >= 0.95:
+        return f"nothing to learn from: {right:.0%} of the answers are right; take harder clips, or stop here"
+    if right <= 0.05:
+        return (
+            f"nothing to learn from: {1 - right:.0%} of the answers are wrong; check references and prompt, mine other clips "
+            "or fine-tune on transcripts first"
+        )
+    return f"{right:.0%} of the answers are right: mine for clips between always right and always wrong"
 
 
 def _rises(rewards: Sequence[float]) -> bool:

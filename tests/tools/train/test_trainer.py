@@ -188,7 +188,7 @@ def test_stop_keeps_everything_and_goes_on_to_the_same_weights(tmp_path: Path) -
     assert same_figures(tmp_path / "plain", tmp_path / "r")
 
 
-TIMES = {"sample_s", "learn_s", "seconds", "cpu_s", "attempt", "run"}
+TIMES = {"sample_s", "learn_s", "seconds", "cpu_s", "tokens_per_s", "attempt", "run"}
 
 
 def same_figures(a: Path, b: Path) -> bool:
