@@ -90,7 +90,7 @@ class Brief(_Part):
     name: str = Field(default="", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,80}$")
     task: Literal["asr", "label"] | None = None
     languages: list[str] | None = Field(default=None, min_length=1)
-    seed_model: str | None = Field(default=None, min_length=1)
+    seed_model: str | dict[str, Any] | None = None  # weights; or a served model, or {answers: FILE}
     data: DataBrief | None = None
     labels: list[str] | None = Field(default=None, min_length=2)
     metric: Literal["wer", "cer", "mer", "accuracy", "macro_recall"] | None = None
@@ -107,6 +107,20 @@ class Brief(_Part):
     reused_benchmark: bool | None = None
 
     _base: Path = PrivateAttr(default_factory=Path)
+
+    @field_validator("seed_model")
+    @classmethod
+    def _seed(cls, value: str | dict[str, Any] | None) -> str | dict[str, Any] | None:
+        """A served model's description is checked at once; it holds no key, and no address need stand in it."""
+        if isinstance(value, dict):
+            if set(value) == {"answers"} and isinstance(value["answers"], str) and value["answers"]:
+                return value
+            from tools.decode.served.settings import Served
+
+            Served.build(value)
+        elif value is not None and not value:
+            raise ValueError("a folder, a name, a served model or given answers are needed")
+        return value
 
     @field_validator("languages", mode="before")
     @classmethod
@@ -216,7 +230,7 @@ class Brief(_Part):
     @property
     def seed_folder(self) -> Path | None:
         """The seed model's folder where the brief names one that exists; None for a name to be looked up."""
-        if self.seed_model in (None, EMBEDDED):
+        if not isinstance(self.seed_model, str) or self.seed_model == EMBEDDED:
             return None
         path = self.resolve(str(self.seed_model))
         return path if path.is_dir() else None

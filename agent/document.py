@@ -38,6 +38,29 @@ def finished_document(context: Context) -> dict[str, Any]:
     return document
 
 
+def mined_document(context: Context) -> dict[str, Any]:
+    """The document of `rehear mine`: the verdict, as report/headroom.json has it. Written once, then read."""
+    from agent.headroom import FILES, publish
+
+    verdict = publish(context)
+    context.save()
+    document = _base(context, "finished", verdict["verdict"]["reason"], 0)
+    figures = verdict["figures"] or {}
+    kept = ("greedy", "mean_sample", "consensus", "oracle", "headroom", "interval", "blocks")
+    document["result"] = {
+        "selected": None,
+        "metric": verdict["metric"],
+        "test": None,
+        "retention": None,
+        **{k: figures.get(k) for k in kept},
+        "learn": verdict["verdict"]["learn"],
+        "advice": verdict["verdict"]["advice"],
+    }
+    named = dict(zip(("headroom", "headroom_text", "headroom_page"), FILES, strict=True))
+    document["artefacts"] |= {k: _present(context, v) for k, v in named.items()}
+    return document
+
+
 def paused_document(context: Context, payloads: list[dict[str, Any]]) -> dict[str, Any]:
     """The document of a run that waits: for answers (exit 3), for a larger budget (4), for something to be mended (2, 5, 6)."""
     stop = next((p for p in payloads if "stop" in p), None)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from agent.act import Context, Interrupted, act
 from agent.ask import open_questions
 from agent.brief import QUESTION_IDS, Brief
-from agent.document import finished_document, paused_document, stopped_document
+from agent.document import finished_document, mined_document, paused_document, stopped_document
 from agent.events import Event
 from agent.gates import GATES
 from agent.procedure import Skill, Vocabulary, load_skill
@@ -40,14 +40,16 @@ def run(
     emit: Callable[[Event], None],
     should_stop: Callable[[], bool] = lambda: False,
     answers: Mapping[str, Any] | None = None,
+    until: str = "",
 ) -> dict[str, Any]:
-    """Runs or resumes `brief` in `workdir` and returns the final document (house.md §6).
+    """Runs or resumes `brief` in `workdir` and returns the final document (house.md §6). `until` "mine" stops after that
+    state with the verdict of `rehear mine`; a later run without it goes on from there.
 
     Raises RehearError when the work directory cannot be opened: in use, another brief, a broken ledger.
     """
     skill = load()
     with Session.open(workdir, brief, skill=skill.name, skill_digest=skill.digest, answers=answers or {}) as session:
-        return _drive(Context(session, skill, emit, should_stop))
+        return _drive(Context(session, skill, emit, should_stop, scratch={"until": until} if until else {}))
 
 
 def _drive(context: Context) -> dict[str, Any]:
@@ -64,6 +66,9 @@ def _drive(context: Context) -> dict[str, Any]:
             SqliteSaver(connection),
         )
         before = graph.get_state(THREAD)
+        until = str(context.scratch.get("until", ""))
+        if until and passed(context, until):
+            return mined_document(context)
         if before.values and not before.next:
             return finished_document(context)
         try:
@@ -71,13 +76,21 @@ def _drive(context: Context) -> dict[str, Any]:
                 _entry(before, context.skill),
                 {"configurable": THREAD["configurable"], "recursion_limit": RECURSION_LIMIT},
                 durability="sync",
+                interrupt_after=[until] if until else None,
             )
         except Interrupted:
             return stopped_document(context)
         after = graph.get_state(THREAD)
+        if until and passed(context, until):
+            return mined_document(context)
         if after.next:
             return paused_document(context, [i.value for i in after.interrupts])
         return finished_document(context)
+
+
+def passed(context: Context, until: str) -> bool:
+    """Whether the state after which to stop has been left: its decision is on record."""
+    return until == "mine" and context.last("decision", what="learn") is not None
 
 
 def _entry(before: Any, skill: Skill) -> Any:

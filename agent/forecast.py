@@ -65,6 +65,11 @@ def evaluate_minutes(w: Work) -> float:
     return (3 * START_S + w.test * (ENCODE_S + 2 * GREEDY_S)) / 60
 
 
+def mined_minutes(w: Work) -> float:
+    """All that `rehear mine` does."""
+    return baseline_minutes(w) + mine_minutes(w)
+
+
 def smallest_minutes(w: Work) -> float:
     """The least that ends in a table with one update in it."""
     return baseline_minutes(w) + mine_minutes(w) + update_minutes(w) + evaluate_minutes(w)

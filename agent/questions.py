@@ -67,7 +67,7 @@ def _seed_model(brief: Brief, found: dict[str, Any]) -> Question | None:
     return Question(
         "seed_model",
         "Which model shall be improved (a Hugging Face Whisper folder, or embedded)?",
-        {"type": "string", "minLength": 1},
+        {"type": ["string", "object"], "minLength": 1},
         "every figure is measured against it",
         "embedded" if english else None,
         "the embedded Whisper tiny.en" if english else "",

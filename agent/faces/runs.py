@@ -40,6 +40,7 @@ def run_brief(
     answers: list[str] | None = None,
     json_mode: bool = False,
     stream_mode: bool = False,
+    until: str = "",
 ) -> dict[str, Any]:
     """Runs a brief with the face the flags ask for, and returns the final document. In json mode it is printed whatever happens."""
     flag = StopFlag()
@@ -54,6 +55,7 @@ def run_brief(
                 emit=emitter(json_mode, stream_mode),
                 should_stop=flag,
                 answers=parse_answers(answers or []),
+                until=until,
             )
     except RehearError as error:
         document = error_document(error, workdir)
@@ -72,7 +74,11 @@ def _print_ending(document: dict[str, Any], json_mode: bool, stream_mode: bool) 
         if document["error"]:
             print(f"rehear: {document['error']['message']}", file=sys.stderr)
         return
-    if document["result"] is not None:
+    if document["artefacts"].get("headroom") and document["status"] == "finished":
+        print(Path(document["artefacts"]["headroom_text"]).read_text(encoding="utf-8"))
+        print(f"page    {document['artefacts']['headroom_page']}")
+        print(f"ledger  {document['ledger']['head']}:{document['ledger']['records']}")
+    elif document["result"] is not None:
         from tools.report import load_result, render_terminal
 
         print(render_terminal(load_result(Path(document["artefacts"]["result"])), bold=sys.stdout.isatty()))

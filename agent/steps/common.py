@@ -59,12 +59,17 @@ def clips_of(context: Context, *splits: str) -> list[Clip]:
 def recogniser(context: Context) -> Recogniser:
     """The seed model with its encoder cache, loaded once a process."""
     if "recogniser" not in context.scratch:
-        from tools.verbs.recogniser import Recogniser
+        from agent.steps.seeds import elsewhere
 
-        folder = seed_folder(context)
-        context.scratch["recogniser"] = Recogniser.load(folder, context.workdir / ".rehear" / "encoder", threads())
+        context.scratch["recogniser"] = elsewhere(context) or _loaded(context)
     found: Recogniser = context.scratch["recogniser"]
     return found
+
+
+def _loaded(context: Context) -> Recogniser:
+    from tools.verbs.recogniser import Recogniser
+
+    return Recogniser.load(seed_folder(context), context.workdir / ".rehear" / "encoder", threads())
 
 
 def exported(context: Context, folder: Path) -> Recogniser:

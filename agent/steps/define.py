@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from agent.act import Context
-from agent.forecast import as_rows, smallest_minutes
+from agent.forecast import as_rows, mined_minutes, smallest_minutes
 from agent.presets import choose_preset, mining_plan, work_sizes
 from agent.questions import TASKS
 from agent.steps.common import profile_of, recogniser
+from agent.steps.seeds import refuse_to_train
 from tools.errors import BudgetError, UsageError
 
 
@@ -17,6 +18,7 @@ def run(context: Context) -> str:
     session = context.session
     brief = session.brief
     _suits(brief.answer_to("task"), str(brief.answer_to("metric")))
+    refuse_to_train(context)
     model = recogniser(context).describe()
     _affordable(context)
     if brief.answer_to("task") == "label":
@@ -57,10 +59,12 @@ def _affordable(context: Context) -> None:
     brief, budget = context.session.brief, context.session.budget
     rows = count_rows(brief.manifests())
     work = work_sizes(brief, rows, choose_preset(context.skill, brief, rows), mining_plan(context.skill))
-    least = budget.price(cpu_hours=smallest_minutes(work) / 60)
+    until_mined = bool(context.scratch.get("until"))
+    least = budget.price(cpu_hours=(mined_minutes(work) if until_mined else smallest_minutes(work)) / 60)
+    steps = "baseline, mining" if until_mined else "baseline, mining, one update, the test"
     if budget.spent == 0 and least > budget.cap:
         raise BudgetError(
-            f"the least that ends in a result (baseline, mining, one update, the test) may cost {least:.3g} {budget.unit} "
+            f"the least that ends in a result ({steps}) may cost {least:.3g} {budget.unit} "
             f"and the cap is {budget.cap:.3g}: raise the budget, or give fewer dev and test rows"
         )
     context.notice("worst case in CPU minutes: " + ", ".join(f"{k} {v:.1f}" for k, v in as_rows(work).items()))

@@ -118,7 +118,7 @@ class GivenRecogniser:
         return max(((self.reference_tokens(c), c.id) for c in clips), default=(1, ""))
 
     def provenance(self) -> dict[str, Any]:
-        return {"name": self.policy.name, "licence": "not stated"}
+        return {"name": self.policy.name, "licence": "not stated", "weights_known": False}
 
     def describe(self) -> dict[str, Any]:
         sizes = Counter(len(a) for a in self.answers.values())

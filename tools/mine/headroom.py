@@ -16,6 +16,7 @@ from tools.mine.doubt import medoid
 from tools.mine.repairs import repairs
 from tools.mine.strata import MiningStats
 from tools.rows import Answer, Clip, Group, ScoredRow
+from tools.score.labels import LabelSet
 from tools.text.profile import Profile
 
 STEPS = (1, 2, 4, 8, 16)
@@ -80,18 +81,25 @@ def headroom(
     by: str = "speaker",
     metric: str = "unit",
     seed: int = 0,
+    labels: LabelSet | None = None,
 ) -> dict[str, Any]:
     """The figures of a verdict: greedy against the oracle, paired by clip, blocks by speaker; all rates are ratios.
 
     {greedy, mean_sample, oracle, consensus, headroom, relative, best_of[{k, rate, clips}], interval of `headroom` or None
     under ten blocks, blocks, block_by, repairs[...], strata[...]}. Clips without a greedy answer or samples are left out.
+    With `labels` an error is another label than the clip's, strictly read.
     """
     from tools.score.compare import compare_rows
+    from tools.score.labelled import CODED, code_rows
+    from tools.text import profile as named
 
     held = [g for g in groups if g.greedy is not None and g.answers]
     picked = [(clips[g.clip_id], g.greedy, best_answer(g, errors)) for g in held]
     first = [row_of(clip, greedy) for clip, greedy, _ in picked if greedy is not None]
     best = [row_of(clip, answer) for clip, _, answer in picked if answer is not None]
+    if labels is not None:
+        first, best = code_rows(first, labels, labels.strict), code_rows(best, labels, labels.strict)
+        profile = named(CODED)
     agreed = [errors(g.clip_id, answer.text) for g in held if (answer := consensus(g)) is not None]
     units = sum(u for _, u in agreed)
     o = stats.overall
@@ -108,7 +116,7 @@ def headroom(
         "interval": None,
         "blocks": 0,
         "block_by": by,
-        "repairs": [r.to_json() for r in repairs(zip(first, best, strict=True), profile)],
+        "repairs": [] if labels else [r.to_json() for r in repairs(zip(first, best, strict=True), profile)],
         "strata": [s.to_json() for s in stats.strata],
     }
     if o.greedy is not None and o.oracle is not None:

@@ -13,7 +13,13 @@ from tools.mine.strata import MiningStats
 from tools.rows import Group
 
 Reason = Literal[
-    "enough_contrast", "all_right", "all_wrong", "sampler_not_sampling", "references_doubtful", "too_little_contrast"
+    "enough_contrast",
+    "all_right",
+    "all_wrong",
+    "sampler_not_sampling",
+    "references_doubtful",
+    "too_little_contrast",
+    "not_sampled",
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 
@@ -34,6 +40,10 @@ ADVICE: dict[Reason, str] = {
     "references_doubtful": (
         "On many clips all samples agree with each other and not with the reference. Listen to the clips listed and "
         "correct their references or their order before training."
+    ),
+    "not_sampled": (
+        "The server gives greedy answers only, so what greedy costs is known and what sampling would give is not. Serve the "
+        "model with chat completions (vLLM, rehear serve), or give answers sampled elsewhere."
     ),
     "too_little_contrast": (
         "Too few clips have samples of different worth. Check reward, references and prompt, then sample another "
@@ -113,9 +123,11 @@ def verdict(
     selected: int | None = None,
     thresholds: Thresholds | None = None,
     agreeing: int = 0,
+    sampled: bool = True,
 ) -> MiningVerdict:
     """Decide whether to train. `doubtful` from `doubtful_references` and `doubts`; `selected`: how many
-    `select_contrast` kept; `agreeing`: clips whose answers agree enough to speak about a reference (`Doubt`).
+    `select_contrast` kept; `agreeing`: clips whose answers agree enough to speak about a reference (`Doubt`);
+    `sampled` False where the server gives greedy answers only.
 
     Order of the questions: does the sampler sample; are the references to be trusted; is there contrast with answers
     better than greedy; and if not, is everything right, everything wrong, or contrast just scarce.
@@ -148,7 +160,7 @@ def verdict(
         "headroom": None if o.greedy is None or o.oracle is None else o.greedy - o.oracle,
         "thresholds": asdict(t),
     }
-    reason = _reason(evidence, t)
+    reason: Reason = _reason(evidence, t) if sampled else "not_sampled"
     return MiningVerdict(reason == "enough_contrast", reason, evidence, ADVICE[reason])
 
 

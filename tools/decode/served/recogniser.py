@@ -151,7 +151,7 @@ class ServedRecogniser:
 
     def provenance(self) -> dict[str, Any]:
         """Name and licence for the contract; a server does not tell a licence."""
-        return {"name": self.served.model, "licence": "not stated"}
+        return {"name": self.served.model, "licence": "not stated", "weights_known": self.policy.weights_known}
 
     def describe(self) -> dict[str, Any]:
         return {
