@@ -100,7 +100,7 @@ def write_checkpoint(
     except OSError as error:
         shutil.rmtree(work, ignore_errors=True)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise _full(root, need, f"checkpoint {final.name}") from error
+            raise full_disk(root, need, f"checkpoint {final.name}") from error
         raise
     return Checkpoint(final, update, digest, candidate, True)
 
@@ -256,10 +256,11 @@ def set_aside(root: Path, names: Sequence[str]) -> None:
 def check_free(folder: Path, need: int, what: str) -> None:
     """Raise CheckError where `folder` has less than `need` bytes free."""
     if shutil.disk_usage(folder).free < need:
-        raise _full(folder, need, what)
+        raise full_disk(folder, need, what)
 
 
-def _full(folder: Path, need: int, what: str) -> CheckError:
+def full_disk(folder: Path, need: int, what: str) -> CheckError:
+    """What to raise where the disk is full: what was to be written, the bytes it needs, and those that are free."""
     free = shutil.disk_usage(folder).free
     return CheckError(
         f"{what} needs {need:,} bytes in {folder} and {free:,} are free: make room and run again, nothing is lost"

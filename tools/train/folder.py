@@ -64,6 +64,16 @@ def check_reward(reward: Reward) -> None:
         )
 
 
+def check_limit(policy: Any, pool: Sequence[Clip], config: GspoConfig, prompts: Prompts) -> None:
+    """Prompt and answer must fit the model (F32). Raises UsageError naming the clip with the longest prompt."""
+    longest, name = max((len(prompts(clip)), clip.id) for clip in pool)
+    if longest + config.answer_limit > policy.max_target:
+        raise UsageError(
+            f"the prompt of clip {name} has {longest} tokens and answer_limit is {config.answer_limit}: the model has room "
+            f"for {policy.max_target} together"
+        )
+
+
 def pool_digest(pool: Sequence[Clip]) -> str:
     """sha256 over id, audio identity, text and language of every clip, in order of id."""
     rows = sorted([c.id, c.audio_sha256, c.text, c.lang] for c in pool)

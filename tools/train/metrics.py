@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.errors import CheckError
+from tools.train.checkpoint import full_disk
 
 Line = dict[str, Any]
 
@@ -56,11 +58,17 @@ class MetricsFile:
         self.attempt = 1 + max((line.get("attempt", 0) for line in lines), default=0)
 
     def append(self, line: Line) -> None:
-        """Write one line and flush it to disk. Raises CheckError for a figure that is not finite."""
+        """Write one line and flush it to disk. Raises CheckError for a figure that is not finite, and on a full disk."""
         bad = [k for k, v in line.items() if isinstance(v, float) and not math.isfinite(v)]
         if bad:
             raise CheckError(f"{self.path.name}: {', '.join(bad)} is not finite at update {line.get('update')}")
-        with self.path.open("ab") as handle:
-            handle.write((json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode())
-            handle.flush()
-            os.fsync(handle.fileno())
+        body = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        try:
+            with self.path.open("ab") as handle:
+                handle.write(body)
+                handle.flush()
+                os.fsync(handle.fileno())
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise full_disk(self.path.parent, len(body), f"{self.path.name} of update {line.get('update')}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -28,7 +29,7 @@ def numbers(line: Line) -> Iterator[tuple[str, float]]:
 
 
 class TensorBoard:
-    """Scalars `train/<name>`; a resumed attempt hides the updates it repeats."""
+    """Scalars `train/<name>`; a resumed attempt hides the updates it repeats. A full disk costs curves, not the run."""
 
     def __init__(self, folder: Path, done: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -36,11 +37,13 @@ class TensorBoard:
         self.writer = SummaryWriter(str(folder), purge_step=done + 1 if done else None)
 
     def add(self, line: Line) -> None:
-        for name, value in numbers(line):
-            self.writer.add_scalar(f"train/{name}", value, line["update"])
+        with suppress(OSError):
+            for name, value in numbers(line):
+                self.writer.add_scalar(f"train/{name}", value, line["update"])
 
     def close(self) -> None:
-        self.writer.close()
+        with suppress(OSError):
+            self.writer.close()
 
 
 class Wandb:

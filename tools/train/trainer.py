@@ -23,7 +23,7 @@ from tools.rows import Clip
 from tools.train import checkpoint as disk
 from tools.train.config import GspoConfig
 from tools.train.folder import RunResult as RunResult
-from tools.train.folder import check_pool, check_reward, claim_folder, run_identity
+from tools.train.folder import check_limit, check_pool, check_reward, claim_folder, run_identity
 from tools.train.learner import Learner, NonFinite, StepStats
 from tools.train.metrics import Line, MetricsFile, final_view, read_metrics
 from tools.train.prepare import TrainGroup, make_groups
@@ -130,6 +130,7 @@ class _Run:
         check_pool(pool, config)
         if config.method != "sft":
             check_reward(reward)
+            check_limit(policy, pool, config, prompts)
         self.policy, self.pool, self.config, self.run_dir = policy, pool, config, run_dir
         self.on_event, self.should_stop, self.evaluate, self.error = on_event, should_stop, evaluate, error
         self.clips = {c.id: c for c in pool}
