@@ -88,9 +88,12 @@ class Context:
                 return dict(r.payload["result"])
         return None
 
-    def decide(self, what: str, chosen: Any, because: str, details: dict[str, Any] | None = None) -> None:
-        """Records a decision once: the same decision on a resume is the one on record."""
-        key = effect_key("decision", {"what": what, "chosen": chosen})
+    def decide(
+        self, what: str, chosen: Any, because: str, details: dict[str, Any] | None = None, *, round_: int = 1
+    ) -> None:
+        """Records a decision once: the same decision on a resume (of the same round) is the one on record."""
+        again = {"round": round_} if round_ > 1 else {}
+        key = effect_key("decision", {"what": what, "chosen": chosen, **again})
         if not any(r.kind == "decision" and r.key == key for r in self.ledger.records()):
             self.record(
                 "decision", {"what": what, "chosen": chosen, "because": because, "details": details or {}}, key=key

@@ -10,8 +10,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from agent.label_result import label_part
-from agent.steps.choose_run import RUN
 from agent.steps.common import clips_of, contract, countable, figure, labels_of, profile_of, rate
+from agent.steps.runs import selected_run
 from tools.verbs.evaluate import read_rows
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ def build_result(context: Context) -> dict[str, Any]:
         "by_lang": slices(context, "lang"),
         "worst": worst(context),
         "changes": changes(context),
-        "curve": curve(context, metric),
+        "curve": curve(context),
+        "other_runs": other_runs(context),
+        "going_on": going_on(context),
         "training": training(context),
         "prompts": prompts(context),
         "mining": mining(context),
@@ -75,8 +77,7 @@ def build_result(context: Context) -> dict[str, Any]:
 
 def termination(context: Context, compared: dict[str, Any] | None) -> str:
     """candidate_wins, seed_wins, not_shown or no_contrast."""
-    learn = context.last("decision", what="learn")
-    if learn is not None and not learn.payload["chosen"]:
+    if context.last("decision", what="select") is None:
         return "no_contrast"
     if context.must("decision", what="select").payload["chosen"] == "seed":
         return "seed_wins"
@@ -103,7 +104,7 @@ def _candidate_eval(context: Context, split: str) -> str:
     chosen = context.last("decision", what="select")
     if chosen is None or chosen.payload["chosen"] == "seed":
         return ""
-    return "selected-test" if split == "test" else f"{RUN}-u{chosen.payload['chosen']:04d}-{split}"
+    return "selected-test" if split == "test" else f"{selected_run(context)}-u{chosen.payload['chosen']:04d}-{split}"
 
 
 def _table_row(context: Context, split: str, model: str, record: Any) -> dict[str, Any]:
@@ -274,32 +275,49 @@ def changes(context: Context) -> list[dict[str, Any]]:
     return [{"errors": e, "clips": n} for e, n in sorted(counts.items())]
 
 
-def curve(context: Context, metric: str) -> list[dict[str, Any]]:
-    """Seed (update 0) and checkpoints on dev and retention, with the rule's view of each."""
+def curve(context: Context, run: str = "") -> list[dict[str, Any]]:
+    """Seed (update 0) and checkpoints on dev and retention, with the rule's view of each: of `run`, or the selected one."""
     chosen = context.last("decision", what="select")
     if chosen is None:
         return []
-    out = []
-    for c in chosen.payload["details"]["candidates"]:
-        prefix = "seed" if c["update"] == "seed" else f"{RUN}-u{c['update']:04d}"
-        dev, kept = (context.last("eval", eval_id=f"{prefix}-{s}") for s in ("dev", "retention"))
-        out.append(
-            {
-                "update": 0 if c["update"] == "seed" else c["update"],
-                "dev": c["dev"],
-                "retention": c["retention"],
-                "eligible": c["eligible"],
-                "digest": c["digest"],
-                "dev_eval": f"{prefix}-dev",
-                "dev_record": None if dev is None else dev.seq,
-                "retention_record": None if kept is None else kept.seq,
-            }
-        )
-    return out
+    own = run or selected_run(context)
+    all_ = chosen.payload["details"]["candidates"]
+    return [_point(context, c, own) for c in all_ if c["update"] == "seed" or c.get("run", own) == own]
+
+
+def _point(context: Context, c: dict[str, Any], run: str) -> dict[str, Any]:
+    prefix = "seed" if c["update"] == "seed" else f"{run}-u{c['update']:04d}"
+    dev, kept = (context.last("eval", eval_id=f"{prefix}-{s}") for s in ("dev", "retention"))
+    return {
+        "update": 0 if c["update"] == "seed" else c["update"],
+        "dev": c["dev"],
+        "retention": c["retention"],
+        "eligible": c["eligible"],
+        "digest": c["digest"],
+        "dev_eval": f"{prefix}-dev",
+        "dev_record": None if dev is None else dev.seq,
+        "retention_record": None if kept is None else kept.seq,
+    }
+
+
+def other_runs(context: Context) -> list[dict[str, Any]]:
+    """Every other registered run with its curve: one of several is never told as the only one."""
+    if context.last("decision", what="select") is None:
+        return []
+    runs = [r.payload["run_id"] for r in context.ledger.records("register")]
+    return [{"run_id": r, "curve": curve(context, r)} for r in runs if r != selected_run(context)]
+
+
+def going_on(context: Context) -> list[dict[str, Any]]:
+    """Where a run was asked whether to go on, whether the selection was refreshed, and why."""
+    asked = [r for r in context.ledger.records("decision") if r.payload["what"] in ("go_on", "refresh")]
+    return [
+        {**r.payload["chosen"], "what": r.payload["what"], "why": r.payload["because"], "record": r.seq} for r in asked
+    ]
 
 
 def training(context: Context) -> list[dict[str, Any]]:
-    path = context.workdir / "runs" / RUN / "metrics.jsonl"
+    path = context.workdir / "runs" / selected_run(context) / "metrics.jsonl"
     if not path.is_file():
         return []
     from tools.train.metrics import final_view
@@ -448,7 +466,7 @@ def provenance(context: Context) -> dict[str, Any]:
     plan = context.must("plan").payload
     chosen = context.last("decision", what="select")
     exported = [r for r in context.ledger.records("outcome") if r.payload["effect"] == "export"]
-    registered = context.last("register")
+    registered = context.last("register", run_id=selected_run(context))
     frozen = contract(context)
     return {
         "seed_model_digest": frozen["seed_model"]["digest"],
@@ -480,8 +498,10 @@ def artefacts(context: Context) -> dict[str, str]:
         "result": "report/result.json",
         "model_card": "report/model_card.md",
         "checkpoint": _checkpoint(context),
-        "export": f"runs/{RUN}/export" if (context.workdir / "runs" / RUN / "export").is_dir() else "",
-        "config": f"runs/{RUN}/config.json",
+        "export": f"runs/{selected_run(context)}/export"
+        if (context.workdir / "runs" / selected_run(context) / "export").is_dir()
+        else "",
+        "config": f"runs/{selected_run(context)}/config.json",
         "rollouts": "rollouts",
         "ledger": "ledger.jsonl",
     }
@@ -493,4 +513,4 @@ def _checkpoint(context: Context) -> str:
     chosen = context.last("decision", what="select")
     if chosen is None or chosen.payload["chosen"] == "seed":
         return ""
-    return f"runs/{RUN}/checkpoints/u{chosen.payload['chosen']:04d}"
+    return f"runs/{selected_run(context)}/checkpoints/u{chosen.payload['chosen']:04d}"

@@ -9,34 +9,39 @@ from agent.forecast import evaluate_minutes, train_minutes
 from agent.presets import choose_preset
 from agent.reuse import reuse_answers
 from agent.steps.common import SPLITS, clips_of, contract, work_of, write_text
-from agent.steps.mine import POOL
+from agent.steps.runs import REGISTRATION, changed_settings, current_run, pool_file, round_of
 from agent.steps.seeds import refuse_to_train
-from tools.errors import BudgetError
+from tools.errors import BudgetError, CheckError, UsageError
+from tools.select import MOST_UPDATES
 from tools.train.config import GspoConfig
-
-RUN = "run1"
-REGISTRATION = "registration.json"
 
 
 def run(context: Context) -> str:
-    if context.last("register", run_id=RUN) is not None:
+    run = current_run(context)
+    if context.last("register", run_id=run) is not None:
         return "ready"
     refuse_to_train(context)
     reuse_answers(context)
     config = _fitting(context)
-    pool = json.loads((context.workdir / POOL).read_text(encoding="utf-8"))["clips"]
+    pool = json.loads((context.workdir / pool_file(round_of(context))).read_text(encoding="utf-8"))["clips"]
     exposure = config.exposure(len(pool))
-    path = context.workdir / "runs" / RUN / REGISTRATION
+    path = context.workdir / "runs" / run / REGISTRATION
     frozen = contract(context)
     body = config.model_dump(mode="json")
+    changed = changed_settings(context, body)
+    if changed:
+        raise CheckError(
+            f"{run} would change {', '.join(changed)} with the data: one thing at a time, keep the first run's"
+        )
     digest = write_text(
         path, json.dumps({"config": body, "pool": pool}, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     )
-    context.decide("preset", config.preset, f"the smallest for {len(pool)} training clips", {"exposure": exposure})
+    why = f"the smallest for {len(pool)} training clips; {exposure_in_words(config)}"
+    context.decide("preset", config.preset, why, {"exposure": exposure}, round_=round_of(context))
     context.record(
         "register",
         {
-            "run_id": RUN,
+            "run_id": run,
             "preset": config.preset,
             "config_sha256": digest,
             "updates": config.updates,
@@ -48,11 +53,18 @@ def run(context: Context) -> str:
             "details": {"exposure": exposure, "config": body, "pool": len(pool)},
         },
     )
-    context.notice(
-        f"{config.updates} updates of {config.groups} groups x {config.answers} answers: {exposure['answers']} answers "
-        f"presented, {exposure['sampled_answers_worst']} sampled at worst, {len(pool)} clips in the pool"
-    )
+    context.notice(f"{exposure_in_words(config)}; {len(pool)} clips in the pool")
     return "ready"
+
+
+def exposure_in_words(config: GspoConfig) -> str:
+    """What a run shows and samples, refills at their worst, and when it is asked whether to go on."""
+    told = config.exposure()
+    return (
+        f"{config.updates} updates of {config.groups} groups x {config.answers} answers: {told['groups']} groups and "
+        f"{told['answers']} answers presented, {told['sampled_answers_worst']} sampled at worst with refills; "
+        f"{min(config.stage_updates, config.updates)} updates first, then dev decides"
+    )
 
 
 def _fitting(context: Context) -> GspoConfig:
@@ -61,6 +73,10 @@ def _fitting(context: Context) -> GspoConfig:
     rows = {s: len(clips_of(context, s)) for s in SPLITS}
     limit = contract(context)["decoding"]["limit"]
     config = choose_preset(context.skill, brief, rows, answer_limit=limit)
+    if config.updates > MOST_UPDATES:
+        raise UsageError(
+            f"preset {config.preset} asks for {config.updates} updates: at most {MOST_UPDATES} in a first comparison"
+        )
     while True:
         work = work_of(context, config)
         need = budget.price(cpu_hours=(train_minutes(work) + evaluate_minutes(work)) / 60)

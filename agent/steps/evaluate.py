@@ -11,7 +11,6 @@ from agent.act import Context, effect_key
 from agent.contract import contract_digest
 from agent.forecast import evaluate_minutes
 from agent.spending import spending
-from agent.steps.choose_run import RUN
 from agent.steps.common import (
     clips_of,
     contract,
@@ -22,6 +21,7 @@ from agent.steps.common import (
     seed_model,
     work_of,
 )
+from agent.steps.runs import selected_run
 from tools.errors import CheckError
 
 PROOF_CLIPS = 5
@@ -40,9 +40,9 @@ def run(context: Context) -> str:
 
 def _export(context: Context, selected: dict[str, Any]) -> dict[str, Any]:
     """runs/<id>/export: a folder that plain transformers loads offline, proven by decoding; made whole or not at all."""
-    update, frozen = selected["chosen"], contract(context)
-    folder = context.workdir / "runs" / RUN / "export"
-    weights = context.workdir / "runs" / RUN / "checkpoints" / f"u{update:04d}" / "trainable.safetensors"
+    update, frozen, run = selected["chosen"], contract(context), selected_run(context)
+    folder = context.workdir / "runs" / run / "export"
+    weights = context.workdir / "runs" / run / "checkpoints" / f"u{update:04d}" / "trainable.safetensors"
     digest = selected["details"]["digest"]
 
     def do() -> dict[str, Any]:
@@ -54,7 +54,7 @@ def _export(context: Context, selected: dict[str, Any]) -> dict[str, Any]:
             {
                 "base_model": str(context.session.brief.answer_to("seed_model")),
                 "base_digest": frozen["seed_model"]["digest"],
-                "run": RUN,
+                "run": run,
                 "update": update,
                 "checkpoint_digest": digest,
                 "contract_sha256": contract_digest(frozen),
@@ -64,14 +64,14 @@ def _export(context: Context, selected: dict[str, Any]) -> dict[str, Any]:
         heard.wear(None)
         _prove(context, folder, weights)
         files = {
-            f"runs/{RUN}/export/{p.name}": hashlib.sha256(p.read_bytes()).hexdigest()
+            f"runs/{run}/export/{p.name}": hashlib.sha256(p.read_bytes()).hexdigest()
             for p in sorted(folder.iterdir())
             if p.is_file()
         }
-        return {"folder": f"runs/{RUN}/export", "files": files, "digest": exported(context, folder).policy.digest}
+        return {"folder": f"runs/{run}/export", "files": files, "digest": exported(context, folder).policy.digest}
 
-    result = context.effect("export", {"run": RUN, "update": update, "digest": digest}, do)
-    model = {"kind": "checkpoint", "run": RUN, "update": update, "digest": digest}
+    result = context.effect("export", {"run": run, "update": update, "digest": digest}, do)
+    model = {"kind": "checkpoint", "run": run, "update": update, "digest": digest}
     return {"folder": str(context.workdir / result["folder"]), "model": model}
 
 
@@ -100,7 +100,7 @@ def _open(context: Context, selected: dict[str, Any]) -> None:
     """The one opening of the test. A resume under the same key is the same opening."""
     frozen = contract(context)
     payload = {
-        "run_id": None if selected["chosen"] == "seed" else RUN,
+        "run_id": None if selected["chosen"] == "seed" else selected_run(context),
         "update": selected["chosen"],
         "digest": selected["details"]["digest"],
         "contract_sha256": contract_digest(frozen),

@@ -9,7 +9,7 @@ from typing import Any
 from agent.act import Context
 from agent.disk import write_atomic
 from agent.result import build_result
-from agent.steps.choose_run import RUN
+from agent.steps.runs import selected_run
 
 
 def run(context: Context) -> str:
@@ -29,7 +29,7 @@ def publish(context: Context, result: dict[str, Any]) -> None:
     def do() -> dict[str, Any]:
         write_atomic(context.workdir / "report" / "result.json", text)
         written = [context.workdir / "report" / "result.json", *render_all(context.workdir).values()]
-        export = context.workdir / "runs" / RUN / "export"
+        export = context.workdir / "runs" / selected_run(context) / "export"
         if export.is_dir():
             write_atomic(export / "README.md", (context.workdir / "report" / "model_card.md").read_bytes())
         files = {p.relative_to(context.workdir).as_posix(): p for p in written if p.is_file()}
@@ -44,7 +44,7 @@ def _claim(context: Context, result: dict[str, Any]) -> None:
     if context.last("claim", id="headline") is not None:
         return
     compared = result["comparison"]
-    registered = context.last("register", run_id=RUN)
+    registered = context.last("register", run_id=selected_run(context))
     context.record(
         "claim",
         {

@@ -12,6 +12,7 @@ from agent.forecast import mine_minutes
 from agent.presets import MiningPlan, mining_plan
 from agent.spending import spending
 from agent.steps.common import clips_of, contract, labels_of, profile_of, recogniser, work_of, write_text
+from agent.steps.runs import pool_file, round_of
 from agent.steps.seeds import minable
 from tools.errors import CheckError
 from tools.rows import Answer, Clip, Group
@@ -21,21 +22,33 @@ if TYPE_CHECKING:
     from tools.reward import Reward
     from tools.score.labels import LabelSet
 
-POOL = "data/pool.json"
-
 
 def run(context: Context) -> str:
+    round_ = round_of(context)
+    prefix = "" if round_ == 1 else f"refresh-{round_}-"
     with spending(context, "mine", mine_minutes(work_of(context))):
         _order_of_reward(context)
         if not recogniser(context).can_sample:
-            return _decide(context, Mined("mine-1", unsampled(), [], context))
-        first = _mine(context, "mine-1", exclude=set())
+            return _decide(context, Mined(f"{prefix}mine-1", unsampled(), [], context), round_)
+        gone = seen_before(context, prefix)
+        first = _mine(context, f"{prefix}mine-1", exclude=gone)
+        if first is None:
+            return "exhausted"
         if not first.verdict.learn and first.verdict.reason in ("too_little_contrast", "all_right", "all_wrong"):
             context.notice(f"{first.verdict.text()} Sampling one other subset before giving up.")
-            second = _mine(context, "mine-2", exclude={g.clip_id for g in first.groups})
+            second = _mine(context, f"{prefix}mine-2", exclude=gone | {g.clip_id for g in first.groups})
             if second is not None:
                 first = second if second.verdict.learn else first
-    return _decide(context, first)
+    outcome = _decide(context, first, round_)
+    return "exhausted" if outcome == "no_contrast" and round_ > 1 else outcome
+
+
+def seen_before(context: Context, prefix: str) -> set[str]:
+    """For a refreshed selection: the clips that an earlier round has sampled already. A first round has seen none."""
+    if not prefix:
+        return set()
+    intents = [r.payload["args"] for r in context.ledger.records("intent") if r.payload["effect"] == "sample"]
+    return {clip for args in intents if not args["name"].startswith(prefix) for clip in args["clips"]}
 
 
 class Mined:
@@ -187,7 +200,7 @@ def _order_of_reward(context: Context) -> None:
     context.decide("reward", contract(context)["reward"]["name"], "orders bad outputs as it must", {"ok": True})
 
 
-def _decide(context: Context, mined: Any) -> str:
+def _decide(context: Context, mined: Any, round_: int) -> str:
     from tools.mine import training_pool
 
     verdict = mined.verdict
@@ -204,12 +217,12 @@ def _decide(context: Context, mined: Any) -> str:
         "fits": mined.fits,
         "keys": list(mined.subset.keys),
         "pool": len(pool.clips),
-        "pool_sha256": _write_pool(context, [c.id for c in pool.clips], dict(pool.excluded)),
+        "pool_sha256": _write_pool(context, round_, [c.id for c in pool.clips], dict(pool.excluded)),
     }
-    context.decide("learn", verdict.learn, verdict.text(), details)
+    context.decide("learn", verdict.learn, verdict.text(), details, round_=round_)
     return "learn" if verdict.learn else "no_contrast"
 
 
-def _write_pool(context: Context, ids: list[str], excluded: dict[str, str]) -> str:
+def _write_pool(context: Context, round_: int, ids: list[str], excluded: dict[str, str]) -> str:
     text = json.dumps({"clips": ids, "excluded": excluded}, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
-    return write_text(context.workdir / POOL, text)
+    return write_text(context.workdir / pool_file(round_), text)

@@ -11,7 +11,6 @@ from agent.act import Context, Interrupted
 from agent.contract import contract_digest
 from agent.forecast import train_minutes
 from agent.spending import spending
-from agent.steps.choose_run import REGISTRATION, RUN
 from agent.steps.common import (
     clips_of,
     contract,
@@ -22,6 +21,8 @@ from agent.steps.common import (
     seed_folder,
     work_of,
 )
+from agent.steps.runs import REGISTRATION, current_run
+from agent.steps.stages import judge, outcome_of
 from tools.errors import BudgetError, CheckError
 from tools.rows import Clip
 
@@ -36,9 +37,11 @@ UNFINISHED = ("lost", "interrupted", "budget")
 def run(context: Context) -> str:
     from tools.train import trainer as training
 
-    end = context.last("run_end", run_id=RUN)
+    if context.last("register", run_id=current_run(context)) is None:
+        return "refresh"  # decided on, and a kill came before the way back to mining
+    end = context.last("run_end", run_id=current_run(context))
     if end is not None and end.payload["reason"] not in UNFINISHED:
-        return "trained"
+        return outcome_of(context)
     config, pool = registered(context)
     minutes = train_minutes(work_of(context, config))
     with spending(context, "train", minutes) as paid:
@@ -60,38 +63,41 @@ def run(context: Context) -> str:
     context.notice(ending, "info" if result.reason == "finished" else "warn")
     for sentence in result.diagnosis:
         context.notice(sentence, "warn")
-    return "trained"
+    return outcome_of(context)
 
 
 def registered(context: Context) -> tuple[GspoConfig, list[Clip]]:
     """The registered settings and pool. Raises CheckError when the registration is not the one on record."""
     from tools.train.config import make_config
 
-    record = context.must("register", run_id=RUN).payload
+    record = context.must("register", run_id=current_run(context)).payload
     raw = (_folder(context) / REGISTRATION).read_bytes()
     if hashlib.sha256(raw).hexdigest() != record["config_sha256"]:
         raise CheckError(
-            f"runs/{RUN}/{REGISTRATION} is not the one on record: put it back, or start a new work directory"
+            f"runs/{current_run(context)}/{REGISTRATION} is not the one on record: put it back, or start a new work directory"
         )
     body = json.loads(raw)
     by_id = {c.id: c for c in clips_of(context, "train")}
-    return make_config(body["config"], where=f"runs/{RUN}/{REGISTRATION}"), [by_id[i] for i in body["pool"]]
+    return make_config(body["config"], where=f"runs/{current_run(context)}/{REGISTRATION}"), [
+        by_id[i] for i in body["pool"]
+    ]
 
 
 def _launch(context: Context, reservation: str) -> None:
     """One `launch` record an attempt; an attempt that a kill ended is told as lost by the next one."""
-    launches = [r for r in context.ledger.records("launch") if r.payload["run_id"] == RUN]
-    ends = {r.payload["attempt"] for r in context.ledger.records("run_end") if r.payload["run_id"] == RUN}
+    run = current_run(context)
+    launches = [r for r in context.ledger.records("launch") if r.payload["run_id"] == run]
+    ends = {r.payload["attempt"] for r in context.ledger.records("run_end") if r.payload["run_id"] == run}
     for lost in launches:
         if lost.payload["attempt"] not in ends:
             _end(context, "lost", None, attempt=lost.payload["attempt"])
             context.record(
-                "recovery", {"what": f"attempt {lost.payload['attempt']} of {RUN} was lost", "details": {"run_id": RUN}}
+                "recovery", {"what": f"attempt {lost.payload['attempt']} of {run} was lost", "details": {"run_id": run}}
             )
     context.record(
         "launch",
         {
-            "run_id": RUN,
+            "run_id": run,
             "attempt": len(launches) + 1,
             "from_update": _resumable(context),
             "reservation": reservation,
@@ -107,7 +113,7 @@ def _resumable(context: Context) -> int:
 
 
 def _folder(context: Context) -> Path:
-    return context.workdir / "runs" / RUN
+    return context.workdir / "runs" / current_run(context)
 
 
 def _train(context: Context, config: GspoConfig, pool: list[Clip]) -> RunResult:
@@ -130,6 +136,7 @@ def _train(context: Context, config: GspoConfig, pool: list[Clip]) -> RunResult:
         on_event=lambda event: _told(context, event, config),
         should_stop=lambda: _stop(context),
         evaluate=lambda update: _evaluate(context, update),
+        judge=lambda update: judge(context, config, update),
     )
 
 
@@ -151,7 +158,7 @@ def _evaluate(context: Context, update: int) -> dict[str, Any]:
     """Dev and retention of one checkpoint, from the weights on disk. Done before, it is only read."""
     from tools.train.checkpoint import find_markers
 
-    frozen = contract(context)
+    frozen, run = contract(context), current_run(context)
     checkpoint = next(c for c in find_markers(_folder(context) / "checkpoints") if c.update == update)
     metric = frozen["selection"]["metric"]
     values: dict[str, float | None] = {}
@@ -160,9 +167,9 @@ def _evaluate(context: Context, update: int) -> dict[str, Any]:
             continue
         scores = evaluate_model(
             context,
-            f"{RUN}-u{checkpoint.update:04d}-{split}",
+            f"{run}-u{checkpoint.update:04d}-{split}",
             split,
-            model={"kind": "checkpoint", "run": RUN, "update": checkpoint.update, "digest": checkpoint.digest},
+            model={"kind": "checkpoint", "run": run, "update": checkpoint.update, "digest": checkpoint.digest},
             weights=checkpoint.folder / "trainable.safetensors",
             prompt=frozen["prompt"]["text"],
             limit=frozen["decoding"]["limit"],
@@ -176,13 +183,13 @@ def _evaluate(context: Context, update: int) -> dict[str, Any]:
 def _end(context: Context, reason: str, result: RunResult | None, attempt: int | None = None) -> None:
     from tools.train.checkpoint import find_markers
 
-    metrics = _folder(context) / "metrics.jsonl"
+    run, metrics = current_run(context), _folder(context) / "metrics.jsonl"
     found = [c for c in find_markers(_folder(context) / "checkpoints") if c.candidate]
     context.record(
         "run_end",
         {
-            "run_id": RUN,
-            "attempt": attempt or len([r for r in context.ledger.records("launch") if r.payload["run_id"] == RUN]),
+            "run_id": run,
+            "attempt": attempt or len([r for r in context.ledger.records("launch") if r.payload["run_id"] == run]),
             "reason": reason,
             "updates": max((c.update for c in found), default=0),
             "checkpoints": [{"update": c.update, "digest": c.digest} for c in found],

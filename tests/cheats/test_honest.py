@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -164,3 +165,54 @@ def test_a_finished_run_opened_again_and_moved(maker: Maker, finished: Path, tmp
     with maker.session(moved):
         pass
     clean(moved)
+
+
+LONG = {"preset": "local-small", "budget": {"cpu_minutes": 4000}}
+
+
+def asked(workdir: Path) -> list[tuple[str, int, bool]]:
+    found = [r.payload for r in read_ledger(workdir)[0] if r.kind == "decision" and r.payload["what"] == "go_on"]
+    return [(p["details"]["reason"], p["chosen"]["update"], p["chosen"]["go_on"]) for p in found]
+
+
+def test_twenty_updates_first_and_on_while_dev_improves(make: Make, tmp_path: Path) -> None:
+    maker = make(skill={u: 0.5 - u / 200 for u in range(10, 70, 10)}, **LONG)
+    assert maker.run(tmp_path / "w")["outcome"] == "done"
+    assert asked(tmp_path / "w") == [("improving", 20, True), ("improving", 40, True)]
+    clean(tmp_path / "w")
+
+
+def test_a_reward_that_rises_without_dev_ends_in_paired_outputs_not_in_more_updates(make: Make, tmp_path: Path) -> None:
+    maker = make(skill=dict.fromkeys(range(10, 70, 10), 0.9), **LONG)
+    assert maker.run(tmp_path / "w")["outcome"] == "done"
+    assert asked(tmp_path / "w") == [("inspect", 20, False)]
+    pairs = (tmp_path / "w/runs/run1/paired-u0020.jsonl").read_text().splitlines()
+    assert len(pairs) == 12 and "hyp" not in pairs[0]
+    clean(tmp_path / "w")
+
+
+def test_refills_that_dominate_lead_back_to_mining_once_and_both_runs_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SIZES, "train", (16, 4))
+    maker = Maker(tmp_path / "other", skill={u: 0.5 - u / 200 for u in range(10, 70, 10)}, **LONG)
+    maker.wasted = 99
+    assert maker.run(tmp_path / "w")["outcome"] == "done"
+    clean(tmp_path / "w")
+    records = read_ledger(tmp_path / "w")[0]
+    again = [r.payload["chosen"]["again"] for r in records if r.kind == "decision" and r.payload["what"] == "refresh"]
+    assert again == [True, False] and [r.payload["run_id"] for r in records if r.kind == "register"] == ["run1", "run2"]
+    sampled = [
+        set(r.payload["args"]["clips"]) for r in records if r.kind == "intent" and r.payload["effect"] == "sample"
+    ]
+    assert not sampled[0] & sampled[-1]
+    result = json.loads((tmp_path / "w/report/result.json").read_text())
+    assert len(result["registrations"]) == 2 and len(result["other_runs"]) == 1
+
+
+def test_a_selection_that_cannot_be_refreshed_goes_on_with_what_there_is(make: Make, tmp_path: Path) -> None:
+    maker = make(skill={u: 0.5 - u / 200 for u in range(10, 70, 10)}, **LONG)
+    maker.wasted = 99  # all 24 training clips have been mined already
+    assert maker.run(tmp_path / "w")["outcome"] == "done"
+    assert asked(tmp_path / "w") == [("refills", 20, False)] and decided(tmp_path / "w", "select") == 20
+    clean(tmp_path / "w")

@@ -26,8 +26,9 @@ from agent.brief import Brief
 from agent.contract import read_contract
 from agent.driver import load
 from agent.session import Session
-from agent.steps import evaluate as evaluate_step
+from agent.steps import stages
 from agent.steps import train as train_step
+from agent.steps.runs import current_run, selected_run
 from tests.cheats.speech import TENSORS, WORDS, FakeRecogniser, chance, digest_of, seed_folder
 
 SIZES = {"train": (6, 4), "dev": (4, 3), "test": (12, 2), "retention": (3, 3)}  # speakers, rows each
@@ -81,6 +82,7 @@ class Maker:
         self.ticks: Counter[str] = Counter()
         self.workdir = Path()
         self.stop_after: int | None = None
+        self.wasted = 2  # clips of an update that are sampled in vain
         if not (root / "seed").exists():
             seed_folder(root / "seed")
             corpus(root / "corpus", seed)
@@ -123,17 +125,19 @@ class Maker:
         """What the trainer leaves behind: config.json, metrics.jsonl, whole checkpoints; each one evaluated."""
         from tools.train import trainer
 
-        run_dir, launch = context.workdir / "runs" / "run1", context.ledger.records("launch")[-1].payload
+        run = current_run(context)
+        run_dir, launch = context.workdir / "runs" / run, context.ledger.records("launch")[-1].payload
         frozen = read_contract(context.workdir)
         identity = {"reward": frozen["reward"]["digest"], "seed model": frozen["seed_model"]["digest"]}
         body = {"v": 1, "config": config.model_dump(mode="json"), "config_sha256": config.digest, "identity": identity}
         _write(run_dir / "config.json", json.dumps(body, indent=1, sort_keys=True))
         metrics, attempt, begun = run_dir / "metrics.jsonl", launch["attempt"], launch["from_update"]
         if attempt > 1:
-            _add(metrics, {"event": "resume", "run": "run1", "attempt": attempt, "from_update": begun, "lost": []})
+            _add(metrics, {"event": "resume", "run": run, "attempt": attempt, "from_update": begun, "lost": []})
         if begun:
             train_step._evaluate(context, begun)
-        for line in metrics_lines(config, [c.id for c in pool], attempt)[begun:]:
+        ended = ("finished", "")
+        for line in metrics_lines(config, [c.id for c in pool], attempt, run, self.wasted)[begun:]:
             update = line["update"]
             if self.stop_after == update - 1:
                 raise trainer.Interrupted(update - 1, run_dir)
@@ -143,8 +147,12 @@ class Maker:
                 digest = write_checkpoint(run_dir / "checkpoints", update, self.root / "seed" / "model.safetensors")
                 self.heard[digest] = self.skill.get(update, 0.4)
                 train_step._evaluate(context, update)
+                said = stages.judge(context, config, update) if update < config.updates else None
+                if said:
+                    ended = said
+                    break
         return trainer.RunResult(
-            "run1", attempt, "finished", "", config.updates, config.updates, [], "gspo", True, True, len(pool),
+            run, attempt, *ended, config.updates, config.updates, [], "gspo", True, True, len(pool),
             120, 160, 1280, "0" * 64, "0" * 64, 1.0, 1.0,
         )  # fmt: skip
 
@@ -154,37 +162,40 @@ class Maker:
         if selected["chosen"] == "seed":
             return
         update, digest = selected["chosen"], selected["details"]["digest"]
-        folder = context.workdir / "runs" / "run1" / "export"
+        run = selected_run(context)
+        folder = context.workdir / "runs" / run / "export"
         context.state = "evaluate"
 
         def do() -> dict[str, Any]:
-            weights = load_file(context.workdir / f"runs/run1/checkpoints/u{update:04d}/trainable.safetensors")
+            weights = load_file(context.workdir / f"runs/{run}/checkpoints/u{update:04d}/trainable.safetensors")
             folder.mkdir(parents=True, exist_ok=True)
             save_file({**load_file(self.root / "seed" / "model.safetensors"), **weights}, folder / "model.safetensors")
             sha = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
             return {
-                "folder": "runs/run1/export",
-                "files": {"runs/run1/export/model.safetensors": sha},
+                "folder": f"runs/{run}/export",
+                "files": {f"runs/{run}/export/model.safetensors": sha},
                 "digest": digest,
             }
 
-        context.effect("export", {"run": evaluate_step.RUN, "update": update, "digest": digest}, do)
+        context.effect("export", {"run": run, "update": update, "digest": digest}, do)
         context.scratch["exported"] = self.recogniser(folder)
 
 
-def metrics_lines(config: Any, ids: list[str], attempt: int) -> list[dict[str, Any]]:
+def metrics_lines(
+    config: Any, ids: list[str], attempt: int, run: str = "run1", wasted: int = 2
+) -> list[dict[str, Any]]:
     """One line an update, clips in the order that seed and pool give."""
     from tools.train.order import ClipOrder, Position
 
     order, at, lines = ClipOrder(ids, config.random_seed, config.groups * config.offer_factor), Position(), []
-    offered = min(len(ids), config.groups + 2)
+    offered = min(len(ids), config.groups + wasted, config.groups * config.offer_factor)
     for update in range(1, config.updates + 1):
         stream = order.following(at)
         clips = [next(stream) for _ in range(offered)]
         at = order.advance(at, offered)
         lines.append(
             {
-                "run": "run1", "attempt": attempt, "update": update, "lr": config.learning_rate(update),
+                "run": run, "attempt": attempt, "update": update, "lr": config.learning_rate(update),
                 "offered": offered, "retained": config.groups, "answers": offered * config.answers,
                 "clips": clips[: config.groups], "reward": -0.5 + update / 100, "offered_reward": -0.6 + update / 100,
                 "contrast_share": config.groups / offered, "grad_norm": 0.5, "ratio_mean": 1.001, "ratio_p99": 1.05,

@@ -16,7 +16,7 @@ from tools.errors import UsageError
 
 RULE = "lowest dev metric with retention within limit; ties: earlier; seed included"
 RULE_CLASSES = "lowest dev metric with retention and protected classes within limit; ties: earlier; seed included"
-FIELDS = {"update", "dev", "retention", "digest", "recall"}
+FIELDS = {"update", "dev", "retention", "digest", "recall", "run"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Rule:
 @dataclass(frozen=True, slots=True)
 class Judged:
     """One candidate after the rule: `why` is empty for an eligible one, else the reason it is none. `recall` is the dev
-    recall of the protected classes, where there are any."""
+    recall of the protected classes, where there are any; `run` is named where there are several runs."""
 
     update: int | Literal["seed"]
     dev: float | None
@@ -57,12 +57,11 @@ class Judged:
     eligible: bool
     why: str = ""
     recall: Mapping[str, float] | None = None
+    run: str = ""
 
     def to_json(self) -> dict[str, Any]:
         out = asdict(self)
-        if self.recall is None:
-            del out["recall"]
-        return out
+        return {k: v for k, v in out.items() if not ((k == "recall" and v is None) or (k == "run" and not v))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +73,12 @@ class Selection:
     digest: str
     candidates: tuple[Judged, ...]
     rule: Rule = field(default_factory=Rule)
+    run: str = ""
 
     @property
     def rejected(self) -> list[dict[str, Any]]:
-        return [{"update": c.update, "why": c.why} for c in self.candidates if not c.eligible]
+        named = [(c, {"run": c.run} if c.run else {}) for c in self.candidates if not c.eligible]
+        return [{"update": c.update, **run, "why": c.why} for c, run in named]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -101,9 +102,9 @@ def select_checkpoint(candidates: Sequence[Mapping[str, Any]], rule: Rule | None
     """
     rule = rule or Rule()
     rows = sorted((_read(c) for c in candidates), key=_order)
-    doubled = {r.update for r in rows if sum(r.update == s.update for s in rows) > 1}
+    doubled = [r for r in rows if sum(_order(r) == _order(s) for s in rows) > 1]
     if doubled:
-        raise UsageError(f"update {min(doubled, key=str)} is a candidate twice: give each checkpoint once")
+        raise UsageError(f"update {doubled[0].update} is a candidate twice: give each checkpoint once")
     if not rows or rows[0].update != "seed":
         raise UsageError("the seed model is not among the candidates: add its row with update 'seed'")
     seed = rows[0]
@@ -112,7 +113,7 @@ def select_checkpoint(candidates: Sequence[Mapping[str, Any]], rule: Rule | None
     judged = [_judge(row, seed, rule) for row in rows]
     sign = -1.0 if rule.higher_is_better else 1.0
     best = min((c for c in judged if c.eligible), key=lambda c: (sign * float(c.dev or 0.0), _order(c)))
-    return Selection(best.update, _why(best, seed, judged, rule), best.digest, tuple(judged), rule)
+    return Selection(best.update, _why(best, seed, judged, rule), best.digest, tuple(judged), rule, best.run)
 
 
 def _read(row: Mapping[str, Any]) -> Judged:
@@ -126,11 +127,13 @@ def _read(row: Mapping[str, Any]) -> Judged:
         return Judged("seed", row.get("dev"), row.get("retention"), digest, True, recall=row.get("recall"))
     if not isinstance(update, int) or isinstance(update, bool) or update < 0:
         raise UsageError(f"candidate update {update!r} is neither 'seed' nor a whole number of 1 or more")
-    return Judged(update, row.get("dev"), row.get("retention"), digest, True, recall=row.get("recall"))
+    recall, run = row.get("recall"), str(row.get("run") or "")
+    return Judged(update, row.get("dev"), row.get("retention"), digest, True, recall=recall, run=run)
 
 
-def _order(row: Judged) -> int:
-    return 0 if row.update == "seed" else row.update
+def _order(row: Judged) -> tuple[str, int]:
+    """Earlier first: the seed, then run by run, update by update."""
+    return ("", 0) if row.update == "seed" else (row.run, row.update)
 
 
 def _finite(value: float | None) -> bool:

@@ -93,6 +93,9 @@ class GspoConfig(BaseModel):
     logprob_gap_max: float = Field(
         0.05, gt=0, description="Stop if training gives a sampled token another log-prob than sampling did, by so much."
     )
+    stage_updates: int = Field(
+        20, ge=1, description="After so many updates, and again after as many, dev decides whether the run goes on."
+    )
     checkpoint_every: int = Field(10, ge=1, description="Updates between checkpoints, each one evaluated.")
     keep_resumable: int = Field(2, ge=1, description="Newest checkpoints that keep their optimiser state.")
     flat_updates: int = Field(3, ge=1, description="Stop after so many updates in a row without any contrast.")

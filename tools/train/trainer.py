@@ -70,6 +70,7 @@ def train(
     answer_seed: Callable[[int, str, int], int] | None = None,
     error: Error | None = None,
     targets: Callable[[Clip], tuple[int, ...]] | None = None,
+    judge: Callable[[int], tuple[str, str] | None] | None = None,
 ) -> RunResult:
     """Train `policy` (which must hold the seed model's weights) on `pool`, or go on where `run_dir` stands.
 
@@ -77,13 +78,15 @@ def train(
     prompt's ids. `reward(hyp, ref, lang)`, and `error` likewise where an error rate beside it is to be watched.
     `evaluate(update)` is called after each checkpoint with the policy at its weights, and again for the checkpoint a
     run is resumed from: it must find what it did already. `on_event` gets progress; `should_stop` is asked between
-    updates and between sampling chunks. For method "sft", `targets(clip)` gives the reference's tokens with the stop
+    updates and between sampling chunks. `judge(update)` is asked after each evaluated checkpoint (again after a resume
+    from it) and ends the run with the (reason, detail) it gives. For method "sft", `targets(clip)` gives the reference's tokens with the stop
     token; nothing is sampled and the reward is not asked.
 
     Raises Interrupted when asked to stop; UsageError where `run_dir` is of another run or the pool is too small;
     CheckError where a check of the run fails (the reward's order, log-probs, mask, direction of the advantages, disk, frozen tensors).
     """
     run = _Run(policy, pool, encode, reward, config, Path(run_dir), prompts, on_event, should_stop, evaluate, error)
+    run.judge = judge
     if config.method == "sft":
         if targets is None:
             raise UsageError("supervised training needs targets=: a function from a clip to its reference's tokens")
@@ -112,6 +115,7 @@ class _Run:
     """One call of `train`: the loop and its state."""
 
     source: RolloutSource | ReferenceSource
+    judge: Callable[[int], tuple[str, str] | None] | None = None
 
     def __init__(
         self,
@@ -154,6 +158,9 @@ class _Run:
         self.saver.check_disk(self.update)
         self.scalars = open_scalars(self.run_dir, self.config, self.update)
         try:
+            end = self._judged()
+            if end:
+                return self._end(*end)
             while self.update < self.config.updates:
                 end = self._one_update()
                 if end:
@@ -203,7 +210,14 @@ class _Run:
             self._checkpoint()
         if self.progress.flat >= self.config.flat_updates:
             return "no_contrast", "; ".join(diagnose(self.lines, self.config))
-        return None
+        return self._judged()
+
+    def _judged(self) -> tuple[str, str] | None:
+        """What the judge says of the checkpoint that was just made or resumed from; None between checkpoints."""
+        at_checkpoint = self.update and self.saver.has(self.update, candidate=True)
+        if self.judge is None or not at_checkpoint or self.update >= self.config.updates:
+            return None
+        return self.judge(self.update)
 
     def _learn(self, update: int, groups: list[TrainGroup]) -> tuple[StepStats | None, float | None]:
         if not groups:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -12,6 +11,7 @@ from tools.errors import CheckError
 from tools.groups import scored, spread
 from tools.groups.stats import distinct
 from tools.rows import Clip
+from tools.select.stage import rises
 from tools.train.config import GspoConfig
 from tools.train.learner import StepStats
 from tools.train.prepare import TrainGroup
@@ -175,7 +175,7 @@ def diagnose(lines: Sequence[Line], config: GspoConfig) -> list[str]:
             "the gradient is exactly 0: the loss mask is empty or the log-probs do not depend on what trains: check surface "
             "and freeze, and that the training forward runs the layers that train"
         )
-    if not out and len(lines) >= 10 and not _rises([row["reward"] for row in lines if row.get("reward") is not None]):
+    if not out and len(lines) >= 10 and not rises([row["reward"] for row in lines if row.get("reward") is not None]):
         out.append("the reward does not rise: try a higher lr, more updates, or clips with more contrast")
     return out
 
@@ -211,12 +211,3 @@ def _flat_advice(right: float) -> str:
             "or fine-tune on transcripts first"
         )
     return f"{right:.0%} of the answers are right: mine for clips between always right and always wrong"
-
-
-def _rises(rewards: Sequence[float]) -> bool:
-    """The last third is above the first by more than the noise between neighbours."""
-    third = len(rewards) // 3
-    if third < 2:
-        return True
-    noise = math.sqrt(fmean((a - b) ** 2 for a, b in pairwise(rewards)) / 2 / third)
-    return fmean(rewards[-third:]) > fmean(rewards[:third]) + noise

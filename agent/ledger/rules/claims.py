@@ -216,12 +216,13 @@ def told(e: Evidence) -> Iterator[Finding]:
 
 
 def _curve(e: Evidence, select: Any) -> Iterator[Finding]:
-    shown = (
-        {0 if p["update"] in (0, "seed") else p["update"]: p for p in e.result.get("curve") or []} if e.result else {}
-    )
+    own = select.payload["details"].get("run_id")
+    curves = {own: (e.result or {}).get("curve") or []}
+    curves |= {x.get("run_id"): x.get("curve") or [] for x in (e.result or {}).get("other_runs") or []}
+    shown = {(run, 0 if p["update"] in (0, "seed") else p["update"]): p for run, c in curves.items() for p in c}
     for c in select.payload["details"]["candidates"]:
         at = 0 if c["update"] == "seed" else c["update"]
-        point = shown.get(at)
+        point = shown.get((c.get("run", own), at))
         if point is None:
             yield Violation(f"the report's curve leaves update {at} out", (select.seq,), WHERE)
         elif not near(point.get("dev"), c["dev"]) or not near(point.get("retention"), c["retention"]):

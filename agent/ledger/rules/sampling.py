@@ -19,33 +19,37 @@ def pool(e: Evidence) -> Iterator[Finding]:
     train = set(e.members.get("train", {}))
     if not train:
         return
-    learn = e.last("decision", what="learn")
-    told = learn.payload["details"].get("pool_sha256") if learn else None
-    filed = e.json("data/pool.json")
-    if learn and told and e.sha256("data/pool.json") != told:
-        yield Violation(
-            "data/pool.json is missing or not the pool on record", (learn.seq,), (("data/pool.json", None),)
-        )
-    listed = set(filed.get("clips", [])) if isinstance(filed, dict) else set()
-    for name in sorted(listed - train)[:5]:
-        yield Violation(
-            f"the training pool holds {name}, which is not a training row", files=(("data/pool.json", None),)
-        )
-    for run, _ in registrations(e):
-        path = f"runs/{run}/metrics.jsonl"
+    learns = [r for r in e.of("decision") if r.payload["what"] == "learn"]
+    for round_, learn in enumerate(learns, start=1):
+        name, told = pool_file(round_), learn.payload["details"].get("pool_sha256")
+        if told and e.sha256(name) != told:
+            yield Violation(f"{name} is missing or not the pool on record", (learn.seq,), ((name, None),))
+        for clip in sorted(set(_pool(e, round_)) - train)[:5]:
+            yield Violation(f"the training pool holds {clip}, which is not a training row", files=((name, None),))
+    for round_, (run, _) in enumerate(registrations(e), start=1):
+        path, listed = f"runs/{run}/metrics.jsonl", set(_pool(e, round_))
         for number, line in enumerate(e.jsonl(path) or [], start=1):
             foreign = sorted(set(line.get("clips") or []) - (listed or train)) if "event" not in line else []
             if foreign:
                 yield Violation(f"{run} trained on {foreign[0]}, which is not in its pool", files=((path, number),))
 
 
+def pool_file(round_: int) -> str:
+    return "data/pool.json" if round_ == 1 else f"data/pool-{round_}.json"
+
+
+def _pool(e: Evidence, round_: int) -> list[str]:
+    """The clips of a round's pool; one round a registered run."""
+    filed = e.json(pool_file(round_))
+    return list(filed.get("clips", [])) if isinstance(filed, dict) else []
+
+
 def order(e: Evidence) -> Iterator[Finding]:
     """The clips of every update are among those that seed and pool put on offer: no other data crept in."""
     from tools.train.order import ClipOrder, Position
 
-    filed = e.json("data/pool.json")
-    ids = filed.get("clips", []) if isinstance(filed, dict) else []
-    for run, _ in registrations(e):
+    for round_, (run, _) in enumerate(registrations(e), start=1):
+        ids = _pool(e, round_)
         config, view = config_of(e, run), final_view(e.jsonl(f"runs/{run}/metrics.jsonl") or [])
         if not ids or config is None or not all("offered" in row and "clips" in row for row in view.values()):
             continue

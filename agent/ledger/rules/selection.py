@@ -113,15 +113,16 @@ def rule(e: Evidence) -> Iterator[Finding]:
         sign = -1.0 if e.metric in HIGHER else 1.0
         best = min(eligible, key=lambda c: (sign * c["dev"], _order(c)), default=None)
         chosen = record.payload["chosen"]
-        if best is None or chosen != best["update"]:
+        named = details.get("run_id")
+        if best is None or chosen != best["update"] or best.get("run", named) != named:
             text = f"{chosen} was selected, the rule picks {best['update'] if best else 'nothing'}"
             yield Violation(text, (record.seq,))
         elif details.get("digest") not in (None, best["digest"]):
             yield Violation("the digest selected is not that of the chosen candidate", (record.seq,))
 
 
-def _order(candidate: Candidate) -> int:
-    return 0 if candidate["update"] == "seed" else int(candidate["update"])
+def _order(candidate: Candidate) -> tuple[str, int]:
+    return ("", 0) if candidate["update"] == "seed" else (str(candidate.get("run") or ""), int(candidate["update"]))
 
 
 def _finite(value: Any) -> bool:
@@ -138,6 +139,30 @@ def _eligible(e: Evidence, c: Candidate, candidates: list[Candidate], limit: flo
         return False
     loss = seed["retention"] - c["retention"] if e.metric in HIGHER else c["retention"] - seed["retention"]
     return bool(loss <= limit + 1e-12)
+
+
+def eligible_points(e: Evidence, run: str, update: int) -> list[tuple[int, float | None, bool]]:
+    """(update, dev, whether the rule would take it) of a run's checkpoints up to `update`, from their evaluations."""
+    seed = _as_candidate(e, "seed-dev", "seed-retention", "seed")
+    limit = e.contract["selection"]["retention_limit"] if e.contract and e.members.get("retention") else None
+    names = {
+        r.payload["model"]["update"]: r.payload["eval_id"]
+        for r in e.of("eval")
+        if r.payload["model"]["run"] == run and r.payload["split"] == "dev" and r.payload["model"]["update"] <= update
+    }
+    points = [_as_candidate(e, n, n.removesuffix("dev") + "retention", u) for u, n in sorted(names.items())]
+    return [(c["update"], c["dev"], _eligible(e, c, [seed, *points], limit)) for c in points]
+
+
+def _as_candidate(e: Evidence, dev: str, kept: str, update: Any) -> Candidate:
+    found, retained = e.last("eval", eval_id=dev), e.last("eval", eval_id=kept)
+    recall = labels.again(e, found) if found is not None else None
+    return {
+        "update": update,
+        "dev": e.score_of(found) if found else None,
+        "retention": e.score_of(retained) if retained else None,
+        "recall": (recall or {}).get("recall", {}),
+    }
 
 
 def _keeps_classes(e: Evidence, c: Candidate, candidates: list[Candidate]) -> bool:
