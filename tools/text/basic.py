@@ -12,6 +12,7 @@ import re
 import regex
 
 from tools.text.clean import tidy
+from tools.text.langs import base_lang
 
 LETTER_APOSTROPHES = "\u02bb\u02bc\u02bd\u02be\u02bf\ua78b\ua78c"
 SIGN_APOSTROPHES = "'\u2018\u2019\u201b\u2032\u00b4`\uff07"
@@ -48,11 +49,6 @@ _ASCII_DROP_ALL = _ASCII_DROP | str.maketrans(dict.fromkeys(".,:/", " "))
 _ASCII_DIGIT = re.compile("[0-9]")
 _ASCII_SEPARATOR = re.compile(r"(?<![0-9])[.,:/]|[.,:/](?![0-9])")
 _ASCII_EDGE = re.compile(r"(?<![a-zA-Z])'|'(?![a-zA-Z])")
-
-
-def base_lang(lang: str | None) -> str:
-    """`en-GB`, `en_US`, `EN` -> `en`; None -> empty."""
-    return regex.split(r"[-_]", lang.lower(), maxsplit=1)[0] if lang else ""
 
 
 def lower(text: str, lang: str | None = None) -> str:

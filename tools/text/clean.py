@@ -19,6 +19,13 @@ _INVISIBLE = regex.compile(
 # A joiner means something between two letters or marks (Persian, Indic) and behind a virama; elsewhere it is left over.
 _STRAY_JOINER = regex.compile(r"(?<![\p{L}\p{M}])[\u200C\u200D]+|(?<!\p{M})[\u200C\u200D]+(?![\p{L}\p{M}])")
 
+# Forms that a font, a keyboard or a PDF makes of ordinary letters, equal to the eye: ligatures, digraphs in one code
+# point, Arabic presentation forms, Kangxi radicals, full and half width.
+_FORMS = regex.compile(
+    "[\u0132\u0133\u013f\u0140\u0149\u017f\u01c4-\u01cc\u01f1-\u01f3\u00b5\u2e9f\u2ef3\u2f00-\u2fd5\ufb00-\ufb06"
+    "\ufb13-\ufb17\ufb20-\ufb29\ufb4f-\ufdfb\ufe70-\ufefc\uff01-\uffee]"
+)
+
 
 def spaces(text: str) -> str:
     """White space of any kind (no-break, ideographic, tab, CR, U+2028) to one plain space; none at the ends."""
@@ -35,6 +42,19 @@ def tidy(text: str, lang: str | None = None) -> str:
     if text.isascii():
         return " ".join(text.split())
     return unicodedata.normalize("NFC", " ".join(text.translate(_NO_SPACE).split()))
+
+
+def forms(text: str, lang: str | None = None) -> str:
+    """Presentation forms to the letters they show (NFKC for their blocks only: raised digits, circled ones, fractions
+    and Roman numerals stay). Forms that would bring a space of their own stay as well."""
+    if text.isascii() or not _FORMS.search(text):
+        return text
+    return tidy(_FORMS.sub(_shown, text))
+
+
+def _shown(match: regex.Match[str]) -> str:
+    letters = unicodedata.normalize("NFKC", match[0])
+    return match[0] if " " in letters else letters
 
 
 def drop_invisible(text: str, lang: str | None = None) -> str:

@@ -15,27 +15,28 @@ INVISIBLE = Rule("invisible", clean.drop_invisible, "soft hyphens, direction mar
 CASE = Rule("case", basic.lower, "lower case")
 APOSTROPHES = Rule("apostrophes", basic.apostrophes, "one apostrophe class, quotation marks apart")
 PUNCTUATION = Rule("punctuation", basic.punctuation, "punctuation and unspoken symbols")
-FIRST = (TIDY, INVISIBLE)
+FORMS = Rule("forms", clean.forms, "ligatures, presentation forms, radicals, full and half width")
+FIRST = (TIDY, FORMS, INVISIBLE)
 BASIC = (*FIRST, CASE, APOSTROPHES, PUNCTUATION)
 
 
 def _english() -> Profile:
-    rules = (*FIRST, CASE, english.APOSTROPHES, english.DOTS, PUNCTUATION, *english.RULES)
-    return Profile("english", "1", rules)
+    rules = (*FIRST, CASE, english.WRITTEN, english.APOSTROPHES, english.DOTS, PUNCTUATION, *english.RULES)
+    return Profile("english", "2", rules)
 
 
 def _mexico() -> Profile:
     rules = (*FIRST, *mexico.FIRST, CASE, mexico.APOSTROPHES, PUNCTUATION, *mexico.RULES)
-    return Profile("mexico", "1", rules)
+    return Profile("mexico", "2", rules)
 
 
 def _cjk() -> Profile:
-    return Profile("cjk", "1", (*FIRST, *cjk.FIRST, CASE, APOSTROPHES, PUNCTUATION))
+    return Profile("cjk", "2", (*FIRST, *cjk.FIRST, CASE, APOSTROPHES, PUNCTUATION))
 
 
 def _with(name: str, rules: tuple[Rule, ...]) -> Callable[[], Profile]:
     def build() -> Profile:
-        return Profile(name, "1", (*BASIC, *rules))
+        return Profile(name, "2", (*BASIC, *rules))
 
     return build
 
@@ -53,12 +54,13 @@ def _multilingual() -> Profile:
     first = tuple(map(_named, cjk.FIRST))
     later = (arabic, indic, thai, vietnamese, armenian, english)
     rules = [_named(rule) for module in later for rule in module.RULES]
-    return Profile("multilingual", "1", (*FIRST, *first, CASE, APOSTROPHES, _named(english.DOTS), PUNCTUATION, *rules))
+    marks = (_named(english.WRITTEN), APOSTROPHES, _named(english.DOTS), PUNCTUATION)
+    return Profile("multilingual", "2", (*FIRST, *first, CASE, *marks, *rules))
 
 
 _BUILDERS: dict[str, Callable[[], Profile]] = {
     "exact": lambda: Profile("exact", "1", (TIDY,), unknown_unit="word"),
-    "basic": lambda: Profile("basic", "1", BASIC),
+    "basic": lambda: Profile("basic", "2", BASIC),
     "english": _english,
     "arabic": _with("arabic", arabic.RULES),
     "indic": _with("indic", indic.RULES),

@@ -14,6 +14,8 @@ from typing import Literal
 
 import regex
 
+from tools.text.langs import code_of
+
 UnitKind = Literal["word", "char", "mixed", "auto"]
 
 _CONTINUA = (
@@ -31,9 +33,9 @@ _METRIC = {"word": "wer", "char": "cer", "mixed": "mer"}
 
 @lru_cache(maxsize=1024)
 def unit_of(lang: str) -> UnitKind:
-    """`zh`, `zh-en`, `en+zh` -> mixed, `en` -> word."""
+    """`zh`, `zho`, `Chinese`, `zh-en`, `en+zh` -> mixed, `en` -> word."""
     first, *others = regex.split(r"[-_+/,& ]+", lang)
-    parts = [first.lower(), *(part for part in others if part.islower() and part not in _REGIONS)]
+    parts = [code_of(part) for part in (first, *(p for p in others if p.islower() and p not in _REGIONS))]
     return "mixed" if any(part in CHAR_LANGS for part in parts) else "word"
 
 

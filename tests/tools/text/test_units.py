@@ -13,7 +13,8 @@ BASIC = profile("basic")
 @pytest.mark.parametrize(
     ("lang", "unit"),
     [("en", "word"), ("zh", "mixed"), ("zh-TW", "mixed"), ("zh_Hans_CN", "mixed"), ("en-zh", "mixed"), ("th", "mixed"),
-     ("en-MY", "word"), ("ko", "word"), ("hi-IN", "word"), ("ja-JP", "mixed"), ("en+zh", "mixed")],
+     ("en-MY", "word"), ("ko", "word"), ("hi-IN", "word"), ("ja-JP", "mixed"), ("en+zh", "mixed"),
+     ("jpn", "mixed"), ("Japanese", "mixed"), ("zho-Hans", "mixed"), ("tha", "mixed"), ("eng", "word"), ("kor", "word")],
 )  # fmt: skip
 def test_unit_of_a_language(lang: str, unit: str) -> None:
     assert unit_of(lang) == unit

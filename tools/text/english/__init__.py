@@ -9,6 +9,7 @@ from __future__ import annotations
 from tools.text.english import contractions, numbers, signs, spelling
 from tools.text.profile import Rule
 
+WRITTEN = Rule("written numbers", signs.written, "-5, .5, 3½, 1960's, 7am, $5k and telephone numbers as they are read")
 APOSTROPHES = Rule("apostrophes", signs.apostrophes, "one apostrophe class; at word edges they are quotation marks")
 DOTS = Rule("abbreviations", signs.dots, "U.S.A. to usa, a.m. to am")  # before punctuation
 RULES = (

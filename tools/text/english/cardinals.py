@@ -39,6 +39,7 @@ _KIND: dict[str, tuple[str, int]] = {
     "a": ("a", 0),
 }
 _NONE = ("", 0)
+_RANKED = frozenset(("unit", "teen", "ten", "hundred"))  # what `hundredth`, `thousandth` can follow
 _SMALLER = frozenset(("unit", "teen", "ten"))
 _AFTER = {
     "start": _SMALLER | {"a", "zero", "hundred", "scale"},
@@ -53,7 +54,7 @@ _AFTER = {
 }
 DIGIT = re.compile("[0-9]")
 _DIGITS = frozenset("0123456789")
-_GROUPED = regex.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?")
+_GROUPED = regex.compile(r"\d{1,3}(?:,\d{3})+(?:\.\d+|st|nd|rd|th)?")
 _PLAIN = regex.compile(r"\d+(?:\.\d+)?")
 _CLOCK = regex.compile(r"(\d{1,2}):(\d\d)")
 
@@ -146,6 +147,11 @@ def _spoken(words: list[str], i: int, out: list[Token]) -> int:
         else:
             current += value
         last, i = step, i + 1
+    if i < end and words[i] in _BIGTHS and last in _RANKED and _BIGTHS[words[i]] < limit:
+        base = _BIGTHS[words[i]]
+        if base > 100 or current < 100:
+            out.append(Item(_ordinal(total + current * base)))
+            return i + 1
     value = total + current
     i, text = _fraction(words, i, str(value))
     if text != str(value):
@@ -173,7 +179,10 @@ def _fits(words: list[str], i: int, step: str, value: int, last: str, current: i
 
 
 def _fraction(words: list[str], i: int, whole: str) -> tuple[int, str]:
-    """Read `point one four`, `point 14`, `point twenty five` from word i on, onto a whole number: (next word, text)."""
+    """Read `point one four`, `point 14`, `point twenty five`, `and a half` from word i on, onto a whole number: (next
+    word, text)."""
+    if words[i : i + 3] == ["and", "a", "half"] and whole.isdecimal():
+        return i + 3, f"{whole}.5"
     if i + 1 >= len(words) or words[i] != "point" or not whole.isdecimal():
         return i, whole
     tail, n = "", i + 1

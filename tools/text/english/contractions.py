@@ -59,7 +59,7 @@ WORDS: dict[str, str] = {
     **{f"{word}nt": f"{word} not" for word in _NEGATED},
     **{f"{word}'s": f"{word} is" for word in _IS},
 }
-_PHRASES = {"e mail": "email", "e mails": "emails", "per cent": "percent", "o k": "okay"}
+_PHRASES = {"e mail": "email", "e mails": "emails", "per cent": "percent", "o k": "okay", "p m": "pm", "a m": "am"}
 _PHRASE = re.compile(rf"(?<![^ ])(?:{'|'.join(_PHRASES)})(?![^ ])")
 _ENDINGS = {"n't": " not", "'m": " am", "'re": " are", "'ll": " will", "'ve": " have", "'d": " would"}
 _KEYS = frozenset(WORDS)
@@ -74,7 +74,7 @@ def contractions(text: str, lang: str | None = None) -> str:
         text = " ".join([_expand(word) if "'" in word else WORDS.get(word, word) for word in words])
     elif not _KEYS.isdisjoint(words):
         text = " ".join([WORDS.get(word, word) for word in words])
-    if "e mail" in text or "per cent" in text or "o k" in text:
+    if " m " in text or text.endswith(" m") or "e mail" in text or "per cent" in text or "o k" in text:
         return _PHRASE.sub(lambda m: _PHRASES[m[0]], text)
     return text
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tools.text.basic import base_lang
+from tools.text.langs import base_lang
 
 
 @lru_cache(maxsize=256)
 def is_english(lang: str | None) -> bool:
     """True for English and for an unknown language."""
-    return not lang or base_lang(lang) in ("en", "eng", "english")
+    return not lang or base_lang(lang) == "en"

@@ -11,7 +11,10 @@ from tools.text import basic
 from tools.text.english.guard import is_english
 
 _DOTTED = regex.compile(r"(?<![\p{L}\p{N}.])(?:\p{L}\.){2,}(?:\p{L}(?![\p{L}\p{N}']))?")
-_NUMBER = r"(?<![\d.,:/])\d+(?:,\d{3})*(?:\.\d+)?(?![\d.,:/])"
+_DIGIT = re.compile("[0-9]")
+# a cheap look for what `written` is about
+_BESIDE = re.compile(r"[-−.][.$£€]?[0-9]|[0-9](?:[½'’ʼkmbt]| ?[ap]\.?m)")
+_NUMBER = r"(?<![\d.,:/])\d+(?:,\d{3})*(?:\.\d+)?(?![\d.,:/\p{L}])"
 _SCALE = r"(?: (?:thousand|million|billion|trillion)\b)?"
 _MONEY = regex.compile(rf"([$£€¥₹]) ({_NUMBER}{_SCALE})|({_NUMBER}{_SCALE}) ([$£€¥₹¢])")
 _NAMES = {
@@ -36,10 +39,38 @@ _WORDS = {
 }
 _WORDS |= {sign: _PLURALS.get(name, f"{name}s") for sign, (name, _) in _NAMES.items()}
 _SIGNS = re.compile(r"[%&@+=°×÷±$£€¥₹¢]")
+_FREE, _ENDS = r"(?<![\p{L}\p{N}])(?<!\p{N}[.:])", r"(?![\p{L}\p{N}]|\.\d)"
+_WRITTEN: tuple[tuple[regex.Pattern[str], str], ...] = (
+    (regex.compile(r"(?<!\S)[-−](?=[.\d$£€])"), "minus "),
+    (regex.compile(rf"{_FREE}(?:\((\d{{3}})\)[- ]?|(\d{{3}})-)(\d{{3}})-(\d{{4}}){_ENDS}"), r"\1\2\3\4"),
+    (regex.compile(rf"{_FREE}(\d{{3}})\.(\d{{3}})\.(\d{{4}}){_ENDS}"), r"\1\2\3"),
+    (regex.compile(r"(?<![\w.])\.(?=\d)"), "0."),
+    (regex.compile(r"(?<=\d)½(?!½)"), ".5"),
+    (regex.compile(r"(?<=\d)['’ʼ]s\b"), "s"),
+)
+_CLOCK = regex.compile(rf"{_FREE}(\d{{1,2}})(?:\.(\d\d)(?=[ap])|:(\d\d))? ?([ap])(?:m|\.m\b\.?)(?![\p{{L}}\p{{N}}])")
+_SHORT_MONEY = regex.compile(r"([$£€¥₹]\d[\d,]*(?:\.\d+)?)(k|mn?|bn?|tn)\b")
+_SHORT = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
 _DEGREES = regex.compile(r"° ([cf])\b")
 _SCALES = {"c": "celsius", "f": "fahrenheit"}
 _LETTERS = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "ß": "ss", "đ": "d", "ð": "d", "ł": "l", "þ": "th", "ı": "i"})
 _LATIN_MARKS = regex.compile(r"(\p{Latin})\p{Mn}+")
+
+
+def written(text: str, lang: str | None = None) -> str:
+    """What is written beside digits as it is read: a minus, a point without a zero, halves, decades, `7am`, `$5k`,
+    telephone numbers of ten digits. Runs before the other signs are touched."""
+    if not _DIGIT.search(text) or not _BESIDE.search(text) or not is_english(lang):
+        return text
+    for pattern, to in _WRITTEN:
+        text = pattern.sub(to, text)
+    text = _CLOCK.sub(_clock, text)
+    return _SHORT_MONEY.sub(lambda m: f"{m[1]} {_SHORT[m[2][0]]}", text)
+
+
+def _clock(match: regex.Match[str]) -> str:
+    minutes = match[2] or match[3]
+    return f"{match[1]}:{minutes} {match[4]}m" if minutes else f"{match[1]} {match[4]}m"
 
 
 def apostrophes(text: str, lang: str | None = None) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tools.text.basic import base_lang
+from tools.text.langs import base_lang
 
 TextRule = Callable[[str, "str | None"], str]
 

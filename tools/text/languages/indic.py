@@ -28,6 +28,9 @@ _CHILLU = {
     "\u0d15\u0d4d\u200d": "\u0d7f",
     "\u09a4\u09cd\u200d": "\u09ce",
 }
+# An independent vowel typed as another one with a vowel sign: equal to the eye, never composed by Unicode.
+_VOWELS = dict(pair.split("=") for pair in "अा=आ अो=ओ अौ=औ अॉ=ऑ एे=ऐ অা=আ અા=આ અો=ઓ અૌ=ઔ ਅਾ=ਆ ଅା=ଆ".split())
+_TYPED = regex.compile("|".join(_VOWELS))
 _JOINED = regex.compile("|".join(_CHILLU))
 _JOINERS = regex.compile("[\u200c\u200d]")
 
@@ -56,6 +59,10 @@ def joiners(text: str) -> str:
     return tidy(_JOINERS.sub("", _JOINED.sub(lambda m: _CHILLU[m[0]], text)))
 
 
+def vowels(text: str) -> str:
+    return text if text.isascii() else _TYPED.sub(lambda m: _VOWELS[m[0]], text)
+
+
 def nasals(text: str) -> str:
     if text.isascii():
         return text
@@ -70,6 +77,7 @@ def digits(text: str) -> str:
 
 RULES = (
     Rule("joiners", only_for(LANGS, joiners), "chillu and khanda ta as letters; joiners removed"),
+    Rule("vowels", only_for(LANGS, vowels), "independent vowels typed in two signs"),
     Rule("nasals", only_for(LANGS, nasals), "nasal with virama before its own row as anusvara"),
     Rule("indic digits", only_for(LANGS, digits), "Indic digits to 0-9"),
 )

@@ -2,8 +2,8 @@
 
 Every sign that tells words apart stays: tone accents, tone numbers, the macron below, the saltillo, the vowel length
 mark. Folded is only how they were typed: the saltillo (U+A78C, an apostrophe, U+02BC, an okina) is one letter at any
-place in the word; tone numbers are plain digits, raised or not; the length mark is one sign. Only a pair of curly
-quotation marks is taken for a quotation.
+place in the word; tone numbers are plain digits, raised or not; the length mark and the macron below are one sign each.
+Only a pair of curly quotation marks is taken for a quotation.
 
 The rules apply to every row but those of the languages in `basic.QUOTE_LANGS` (Spanish, English and so on): there are
 hundreds of languages meant here, with more codes than a list can hold.
@@ -15,8 +15,9 @@ from collections.abc import Callable
 
 import regex
 
-from tools.text.basic import LETTER_APOSTROPHES, QUOTE_LANGS, SIGN_APOSTROPHES, apostrophes, base_lang
+from tools.text.basic import LETTER_APOSTROPHES, QUOTE_LANGS, SIGN_APOSTROPHES, apostrophes
 from tools.text.clean import tidy
+from tools.text.langs import base_lang
 from tools.text.languages import TextRule
 from tools.text.profile import Rule
 
@@ -27,6 +28,7 @@ _STOP = regex.compile(
 )
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", "01234567890123456789")
 _TONE = regex.compile(r"(?<=[\p{L}\p{M}])[⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉]+")
+_MACRON_BELOW = {0x0332: "\u0331", 0x0320: "\u0331"}  # low line and minus below are typed for the macron below
 _LENGTH = regex.compile(r"(?<=[\p{L}\p{M}])[:\u02D0\uA789](?=[\p{L}])")
 
 
@@ -45,6 +47,11 @@ def tones(text: str) -> str:
     return _TONE.sub(lambda m: m[0].translate(_RAISED), text)
 
 
+def macron_below(text: str) -> str:
+    """One macron below, however it was typed."""
+    return text if text.isascii() else tidy(text.translate(_MACRON_BELOW))
+
+
 def _rule(apply: Callable[[str], str], otherwise: TextRule | None = None) -> TextRule:
     def rule(text: str, lang: str | None = None) -> str:
         if base_lang(lang) in QUOTE_LANGS:
@@ -56,4 +63,7 @@ def _rule(apply: Callable[[str], str], otherwise: TextRule | None = None) -> Tex
 
 FIRST = (Rule("length mark", _rule(length), "one sign for vowel length"),)
 APOSTROPHES = Rule("saltillo", _rule(saltillo, apostrophes), "one letter for the glottal stop at any place")
-RULES = (Rule("tone numbers", _rule(tones), "raised tone numbers to plain digits"),)
+RULES = (
+    Rule("tone numbers", _rule(tones), "raised tone numbers to plain digits"),
+    Rule("macron below", _rule(macron_below), "low line and minus below to the macron below"),
+)
