@@ -37,7 +37,28 @@ def publish(context: Context) -> dict[str, Any]:
 
     context.effect("headroom", {"learn": learn.seq, "contract": context.must("freeze").payload["contract_sha256"]}, do)
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    _ask_for_more(context, document)
     return document
+
+
+MORE = {
+    "seed_model": "To train it: where are the weights of this very model (a folder here)?",
+    "budget": "A training run is paid for apart: which budget shall all of it have?",
+}
+
+
+def _ask_for_more(context: Context, document: dict[str, Any]) -> None:
+    """What a later run may answer though the brief stays as it is: its budget, and the weights of a model known by its
+    answers alone."""
+    from agent.questions import QUESTIONS
+
+    wanted = ["budget"] if document["model"]["kind"] == "local" else ["budget", "seed_model"]
+    asked = {r.payload["id"] for r in context.ledger.records("question")}
+    for name in wanted:
+        if document["verdict"]["learn"] and name not in asked and name in QUESTIONS:
+            schema = {"type": "object"} if name == "budget" else {"type": "string", "minLength": 1}
+            why = "nothing is trained by rehear mine"
+            context.record("question", {"id": name, "text": MORE[name], "schema": schema, "why": why})
 
 
 def build(context: Context) -> dict[str, Any]:
