@@ -12,6 +12,7 @@ from agent.forecast import mine_minutes
 from agent.presets import MiningPlan, mining_plan
 from agent.spending import spending
 from agent.steps.common import clips_of, contract, labels_of, profile_of, recogniser, work_of, write_text
+from agent.steps.references import look_at_references
 from agent.steps.runs import pool_file, round_of
 from agent.steps.seeds import minable
 from tools.errors import CheckError
@@ -34,6 +35,7 @@ def run(context: Context) -> str:
         first = _mine(context, f"{prefix}mine-1", exclude=gone)
         if first is None:
             return "exhausted"
+        look_at_references(context, first.groups)
         if not first.verdict.learn and first.verdict.reason in ("too_little_contrast", "all_right", "all_wrong"):
             context.notice(f"{first.verdict.text()} Sampling one other subset before giving up.")
             second = _mine(context, f"{prefix}mine-2", exclude=gone | {g.clip_id for g in first.groups})

@@ -30,6 +30,7 @@ SAME_SHARE = 0.6  # of the shorter clip must be the same sound
 LEAST_SHARED_S = 0.3
 LOOK_S = 4.0  # seconds compared first
 NARROW_S, NARROW_THRESHOLD = 1.2, 0.97  # a shorter look, where clips share only a part, must be surer
+SHORT_THRESHOLD = 0.5  # clips of 1.2 s and less: other speech comes to 0.4 by chance
 SLACK_S, REACH_S = 0.1, 0.4  # how much more of the stored clip is looked at; where the lag may lie then
 WHOLE_S = 30.0  # seconds over which the shared part is then followed
 CHUNK_S = 1.0
@@ -109,8 +110,10 @@ class NearIndex:
         """
         first, last = place.first_s, place.last_s + SPAN * HOP_S
         middle, seconds = (first + last) / 2, wave.size / FP_RATE
-        found = self._look(wave, place, middle, LOOK_S, self.threshold)
-        narrow = place.bit_errors <= MAX_SPEED_BIT_ERRORS and min(seconds, self.seconds[place.key]) > NARROW_S
+        long = min(seconds, self.seconds[place.key]) > NARROW_S
+        threshold = self.threshold if long else max(self.threshold, SHORT_THRESHOLD)
+        found = self._look(wave, place, middle, LOOK_S, threshold)
+        narrow = place.bit_errors <= MAX_SPEED_BIT_ERRORS and long
         if found is None and narrow:
             short = max(NARROW_S, min(last - first, LOOK_S))
             found = self._look(wave, place, middle, short, NARROW_THRESHOLD, one_speed=True)

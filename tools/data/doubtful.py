@@ -6,6 +6,7 @@ slipped by some rows, where answers match their neighbours' references and not t
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ AGREED = 0.9  # share of a clip's answers that must be one and the same
 LEAST_ANSWERS = 3
 SLIPPED_FROM = 0.6  # error rate of rows against their own references before a slip is looked for
 SLIPPED_TO = 0.5  # of that, at most, against the neighbours'
+SLIPPED_BETTER, SLIPPED_CHANCE = 0.8, 1e-4
 MOST_SLIP = 5
 
 
@@ -66,27 +68,44 @@ def doubtful_references(references: Mapping[str, str], answers: Mapping[str, Seq
     return sorted(out, key=lambda d: (-d.agreement, -d.words_off, d.id))
 
 
-def slipped_references(references: Sequence[str], answers: Sequence[str]) -> Slip | None:
+def slipped_references(references: Sequence[str], answers: Sequence[str | None]) -> Slip | None:
     """Whether the references slipped against the audio, from greedy answers in manifest order; None where they did not.
 
-    Flagged when rows match their own reference badly (word error rate over 0.6) and some neighbour's at most half
-    as badly.
+    `answers[i]` is None where row i was not decoded. Flagged when rows match their own reference badly (word error
+    rate over 0.6) and that of a neighbour at most half as badly; or a fifth less badly and, row for row, so often
+    that a coin would not (one in ten thousand): a weak model answers badly either way.
     """
     wanted = [sentence_key(text).split() for text in references]
-    said = [sentence_key(text).split() for text in answers]
-    own = _error(zip(wanted, said))
-    if len(wanted) < 3 or own < SLIPPED_FROM:
+    said = [None if text is None else sentence_key(text).split() for text in answers]
+    own = _error(_moved(wanted, said, 0))
+    if sum(words is not None for words in said) < LEAST_ANSWERS or own < SLIPPED_FROM:
         return None
     moved = {
         k: _error(_moved(wanted, said, k)) for k in range(-MOST_SLIP, MOST_SLIP + 1) if k and len(wanted) > 2 * abs(k)
     }
     best = min(moved, key=lambda k: (moved[k], abs(k)), default=0)
-    return Slip(best, own, moved[best]) if best and moved[best] <= SLIPPED_TO * own else None
+    if not best:
+        return None
+    surely = moved[best] <= SLIPPED_BETTER * own and _chance(wanted, said, best) <= SLIPPED_CHANCE
+    return Slip(best, own, moved[best]) if moved[best] <= SLIPPED_TO * own or surely else None
 
 
-def _moved(wanted: Sequence[list[str]], said: Sequence[list[str]], k: int) -> Iterable[tuple[list[str], list[str]]]:
+def _chance(wanted: Sequence[list[str]], said: Sequence[list[str] | None], k: int) -> float:
+    """How likely a coin is to favour the neighbour's reference over the row's own in at least as many rows (sign test)."""
+    better = worse = 0
+    for i, words in enumerate(said):
+        if words is not None and 0 <= i + k < len(wanted):
+            own, moved = Levenshtein.distance(wanted[i], words), Levenshtein.distance(wanted[i + k], words)
+            better, worse = better + (moved < own), worse + (moved > own)
+    rows = better + worse
+    return sum(math.comb(rows, wins) for wins in range(better, rows + 1)) / 2**rows
+
+
+def _moved(
+    wanted: Sequence[list[str]], said: Sequence[list[str] | None], k: int
+) -> Iterable[tuple[list[str], list[str]]]:
     """Reference of row i + k with the answer of row i."""
-    return ((wanted[i + k], said[i]) for i in range(len(said)) if 0 <= i + k < len(wanted))
+    return ((wanted[i + k], words) for i, words in enumerate(said) if words is not None and 0 <= i + k < len(wanted))
 
 
 def _error(pairs: Iterable[tuple[list[str], list[str]]]) -> float:

@@ -22,7 +22,7 @@ from tools.data.splits import role
 from tools.data.table import RowTable
 from tools.rows import Clip
 
-LEAST_S = 1.2  # clips shorter than this are compared exactly only
+LEAST_S = 0.6  # clips shorter than this are compared exactly only: other speech comes near by chance
 POOL_S = 50 * 3600.0  # rows of one split are compared with each other up to this much audio
 SPOOL_S = 2 * 3600.0  # seconds of stored sound kept on disk for comparing; beyond, files are read again
 PAIRS = 64  # pairs known to differ that calibrate the threshold
