@@ -116,6 +116,7 @@ def score(
     confusions: Annotated[int, typer.Option(min=0, help="How many of the commonest confusions to list.")] = 0,
     rules: Annotated[bool, typer.Option("--rules", help="Which rule of the profile moved the score.")] = False,
     script: Annotated[str, typer.Option(help="Your own scoring program, run beside ours.")] = "",
+    prompt: Annotated[str, typer.Option(help="The model's prompt: answers that repeat it are counted.")] = "",
     trn: Annotated[Path | None, typer.Option(help="Folder for ref.trn and hyp.trn (sclite), normalised.")] = None,
     json_: Json = False,
 ) -> None:
@@ -126,7 +127,11 @@ def score(
     if task not in ("asr", "label"):
         raise UsageError(f"The task is {task!r}: asr or label is due.")
     asked = {"--by": by, "--keywords": keywords, "--worst": worst, "--confusions": confusions, "--rules": rules}
-    odd = [name for name, value in (asked | {"--script": script}).items() if value] if task == "label" else []
+    odd = (
+        [name for name, value in (asked | {"--script": script, "--prompt": prompt}).items() if value]
+        if task == "label"
+        else []
+    )
     if task == "asr" and label:
         odd = ["--label"]
     if odd:
@@ -135,7 +140,8 @@ def score(
         document = label_files(hyp, ref, profile, label or (), lang)
     else:
         listed = read_keywords(keywords) if keywords else {}
-        document = score_files(hyp, ref, profile, lang, Wanted(by or (), listed, worst, confusions, rules, script))
+        wanted = Wanted(by or (), listed, worst, confusions, rules, script, prompt)
+        document = score_files(hyp, ref, profile, lang, wanted)
     if trn:
         document["written"] = trn_files(hyp, ref, trn, profile, lang)
     _print_json(document) if json_ else print((label_table if task == "label" else score_table)(document))
@@ -161,7 +167,7 @@ def compare(
 ) -> None:
     """Compare two systems on the same rows, paired, with an interval by blocks."""
     from tools.score.changes import compare_table
-    from tools.score.files import Terms, compare_files
+    from tools.score.filepairs import Terms, compare_files
 
     terms = Terms(by, again=again, margin=margin, slices=slices or ())
     document = compare_files(hyp_a, hyp_b, ref, profile, lang, terms)

@@ -44,6 +44,8 @@ def score_table(document: Mapping[str, Any]) -> str:
     others = document.get("profiles", [])[1:]
     lines += [f"{one['metric'].upper():<18}{_rate(one['value'])}   ({one['profile']})" for one in others]
     lines += [f"{key.replace('_', ' '):<18}{document[key]}" for key in counts]
+    if document.get("hallucinated_units"):
+        lines.append(f"{'invented there':<18}{document['hallucinated_units']}")
     odd = {key: n for key, n in document.get("diagnostics", {}).items() if n and key != "length_ratio"}
     lines += [f"{key.replace('_', ' '):<18}{n}" for key, n in odd.items()]
     for by, slices in document.get("slices", {}).items():
@@ -79,7 +81,7 @@ def _lists(document: Mapping[str, Any]) -> list[str]:
         lines += ["", "worst rows"]
         for one in worst:
             lines += [
-                f"  {one['id']}: {one['errors']} errors of {one['reference_units']}  {one['audio'] or ''}".rstrip(),
+                f"  {one['id']}: {_of(one['errors'], one['reference_units'])}  {one['audio'] or ''}".rstrip(),
                 f"    ref {one['ref']}",
                 f"    hyp {one['hyp']}",
             ]
@@ -139,6 +141,10 @@ def compare_table(document: Mapping[str, Any]) -> str:
     for one in changed if len(changed) <= 10 else [*changed[:5], *changed[-5:]]:
         lines.append(f"  {one['name']:<16}{one['errors_a']:>6} ->{one['errors_b']:>6} of {one['reference_units']}")
     return "\n".join(lines)
+
+
+def _of(errors: int, units: int) -> str:
+    return f"{errors} errors of {units}" if units else f"n/a, {errors} insertions"
 
 
 def _span(interval: list[float] | None) -> str:

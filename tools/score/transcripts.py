@@ -20,6 +20,7 @@ from tools.text.units import UnitKind, metric_of
 
 SCORER = "rehear"
 SCORER_VERSION = "1"
+THIS_SCORER = {"name": SCORER, "version": SCORER_VERSION, "aligner": ALIGNER}
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ class TranscriptScore:
             "cer": self.characters.to_json(),
             "diagnostics": dict(self.diagnostics),
             "profile": dict(self.profile),
-            "scorer": {"name": SCORER, "version": SCORER_VERSION, "aligner": ALIGNER},
+            "scorer": dict(THIS_SCORER),
         }
 
 

@@ -13,7 +13,8 @@ from tools.score import compare_rows, score_rows
 from tools.score.blocks import make_blocks
 from tools.score.changes import block_changes, compare_table, score_table
 from tools.score.external import external_score
-from tools.score.files import compare_files, score_files
+from tools.score.filepairs import compare_files
+from tools.score.files import score_files
 from tools.text import profile
 
 BASIC = profile("basic")

@@ -11,7 +11,8 @@ from tests.tools.score.systems import two_systems
 from tools.errors import CheckError, UsageError
 from tools.rows import ScoredRow
 from tools.score import compare_rows, score_rows
-from tools.score.files import compare_files, read_rows, score_files, stream_rows
+from tools.score.filepairs import compare_files
+from tools.score.files import read_rows, score_files, stream_rows
 from tools.score.formats import HYP_KEYS, read_texts
 from tools.score.sclite import write_trn
 from tools.text import profile

@@ -154,3 +154,28 @@ def test_the_labels_of_a_manifest(capsys: pytest.CaptureFixture[str], tmp_path: 
     ref = put(tmp_path / "r.jsonl", {"id": 1, "text": "i would like that", "label": "yes"})
     _, document, _ = run(capsys, "score", put(tmp_path / "h.jsonl", {"id": 1, "text": "yes"}), ref, "--task", "label")
     assert document["strict"]["correct"] == 1
+
+
+def test_a_prompt_that_is_repeated_is_counted(capsys: pytest.CaptureFixture[str], ref: Path, tmp_path: Path) -> None:
+    hyp = put(tmp_path / "h.jsonl", {"id": "a", "text": "transcribe the audio into english"}, HYPS[1])
+    ask = ("--prompt", "Please transcribe the audio into English.")
+    assert run(capsys, "score", hyp, ref, *ask)[1]["diagnostics"]["prompt_leaks"] == 1
+    assert run(capsys, "score", hyp, ref)[1]["diagnostics"]["prompt_leaks"] == 0
+
+
+def test_every_document_names_scorer_and_profile(capsys: pytest.CaptureFixture[str], ref: Path) -> None:
+    """F28."""
+    for argv in (("score", ref, ref), ("score", ref, ref, "--task", "label"), ("compare", ref, ref, ref)):
+        document = run(capsys, *argv)[1]
+        assert set(document["scorer"]) == {"name", "version", "aligner"} and document["profile"]["digest"]
+
+
+def test_an_empty_reference_is_not_applicable_in_the_table(tmp_path: Path) -> None:
+    """F17: no ratio, but the insertions."""
+    from tools.score.changes import score_table
+    from tools.score.files import Wanted, score_files
+
+    ref = put(tmp_path / "r.jsonl", {"id": "a", "text": ""}, {"id": "b", "text": "a b c"})
+    hyp = put(tmp_path / "h.jsonl", {"id": "a", "text": "x"}, {"id": "b", "text": "a b c"})
+    table = score_table(score_files(hyp, ref, wanted=Wanted(worst=3)))
+    assert "a: n/a, 1 insertions" in table and "invented there    1" in table and "0.3333" in table

@@ -17,7 +17,8 @@ from tools.report.comparison import comparison_figures
 from tools.rows import ScoredRow
 from tools.score import compare_rows, score_by
 from tools.score.changes import compare_table, label_table, score_table
-from tools.score.files import Terms, Wanted, compare_files, label_files, read_keywords, score_files, trn_files
+from tools.score.filepairs import Terms, compare_files
+from tools.score.files import Wanted, label_files, read_keywords, score_files, trn_files
 from tools.score.inference import mapsswe, noise_floor, non_inferior
 from tools.score.store import RowStore
 from tools.text import profile
@@ -172,7 +173,8 @@ def test_plots(tmp_path: Path, speakers: int) -> None:
 
 MEMORY = """
 import resource, sys
-from tools.score.files import compare_files, score_files
+from tools.score.filepairs import compare_files
+from tools.score.files import score_files
 score_files(sys.argv[1], sys.argv[3]); compare_files(*sys.argv[1:4])
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """

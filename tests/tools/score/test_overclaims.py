@@ -14,7 +14,7 @@ from tests.tools.score.test_files import put
 from tests.tools.score.test_options import written
 from tools.errors import UsageError
 from tools.score.changes import compare_table
-from tools.score.files import Terms, compare_files
+from tools.score.filepairs import Terms, compare_files
 
 
 def edited(paths: list[Path], change: Any) -> list[Path]:
