@@ -29,7 +29,7 @@ ADVICE: dict[Reason, str] = {
     ),
     "all_right": "The model already answers these clips without error. Mine harder audio, or keep the seed model.",
     "all_wrong": (
-        "No sample is better than another, and all are wrong: reinforcement cannot make an ability appear that the "
+        "All samples are wrong, and none is worth more than another: reinforcement cannot make an ability appear that the "
         "samples lack. Check prompt, language and reward on a few clips; then fine-tune on transcripts (SFT), or "
         "collect new data."
     ),
@@ -86,6 +86,7 @@ class Thresholds:
     doubtful_share: float = 0.3
     doubtful_of_agreeing: float = 0.5
     right_share: float = 0.9
+    hopeless: float = 0.9
 
 
 def check_answers(groups: Sequence[Group], n: int) -> None:
@@ -171,6 +172,8 @@ def _reason(e: dict[str, Any], t: Thresholds) -> Reason:
     told = e["agreeing"] >= t.min_groups and e["doubtful"] / e["agreeing"] >= t.doubtful_of_agreeing
     if e["doubtful"] / clips >= t.doubtful_share or told:
         return "references_doubtful"
+    if e["oracle"] is not None and e["oracle"] >= t.hopeless:
+        return "all_wrong"  # even the best of the samples has next to nothing of the reference: what differs is chance
     enough = e["usable_groups"] >= t.min_groups and e["contrast_share"] >= t.min_contrast_share
     if enough and (e["better_share"] is None or e["better_share"] >= t.min_better_share):
         return "enough_contrast"

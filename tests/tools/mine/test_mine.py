@@ -16,6 +16,7 @@ from tools.mine import (
     mining_stats,
     pick_subset,
     select_contrast,
+    strata_to_deepen,
     strata_to_extend,
     training_pool,
     verdict,
@@ -228,7 +229,8 @@ def test_verdicts(groups: list[Group], reason: str) -> None:
 
 
 def test_every_reason_is_reachable_and_unlearnable_ones_name_the_way_out() -> None:
-    assert len(REASONS) == 6
+    assert len(REASONS) == 7
+    assert judge([varied_but_wrong(0)], sampled=False).reason == "not_sampled"
     assert "SFT" in judge([varied_but_wrong(i) for i in range(10)]).advice
 
 
@@ -263,3 +265,36 @@ def test_missing_answers_and_repeated_seeds_name_the_clip() -> None:
     same = Group("b", (Answer("b", "x", seed=1), Answer("b", "y", seed=1)), (0.0, 0.1))
     with pytest.raises(CheckError, match="clip b: its 2 answers do not have distinct"):
         check_answers([same], 2)
+
+
+def _turning(turned, still, second=16):
+    """Groups of one stratum: `turned` of them find a better answer between eight and sixteen, `still` do not."""
+    before, after = [], []
+    for i in range(turned + still):
+        flat = [_answered(f"c{i}", k, "bad", -1.0) for k in range(8)]
+        lucky = "good" if i < turned else "bad"
+        more = [_answered(f"c{i}", k, lucky, 0.0 if i < turned else -1.0) for k in range(8, second)]
+        greedy = Answer(f"c{i}", "bad")
+        before.append(Group(f"c{i}", tuple(a for a, _ in flat), tuple(r for _, r in flat), greedy, -1.0))
+        both = flat + more
+        after.append(Group(f"c{i}", tuple(a for a, _ in both), tuple(r for _, r in both), greedy, -1.0))
+    return mining_stats(before, {}), mining_stats(after, {})
+
+
+def _answered(clip, index, text, reward):
+    return Answer(clip, text, index=index, seed=index), reward
+
+
+@pytest.mark.parametrize(
+    ("turned", "still", "have", "clips"),
+    [
+        (4, 4, 0, 4),  # half were turned: two more are expected of the four left
+        (4, 4, 20, 0),  # the run has its groups
+        (0, 8, 0, 0),  # the second eight did not help
+        (1, 8, 0, 0),  # less than one more is expected
+    ],
+)
+def test_thirty_two_samples_only_where_the_expected_yield_justifies_them(turned, still, have, clips):
+    before, after = _turning(turned, still)
+    found = strata_to_deepen(before, after, have=have, need=20, deepen_to=32)
+    assert sum(len(e.clips) for e in found) == clips and all(e.extra == 16 for e in found)
