@@ -25,6 +25,7 @@ __all__ = ["QUESTION_IDS", "Brief", "BudgetBrief", "DataBrief", "Question"]
 Paths = str | list[str]
 SPLITS = ("train", "dev", "test", "retention")
 NO_RETENTION = "none"
+TRAIN_RETENTION = "train_retention"
 UNITS = ("cpu_minutes", "gpu_hours", "money")
 EMBEDDED = "embedded"
 
@@ -40,10 +41,11 @@ class DataBrief(_Part):
     dev: Paths | None = None
     test: Paths | None = None
     retention: Paths | None = None
+    train_retention: Paths | None = None  # training clips of what must be kept, beside those of what shall improve
     manifest: Paths | None = None
     split_by: Literal["speaker", "recording"] | None = None
 
-    @field_validator("train", "dev", "test", "retention", "manifest")
+    @field_validator("train", "dev", "test", "retention", "train_retention", "manifest")
     @classmethod
     def _named(cls, value: Paths | None) -> Paths | None:
         if value is not None and (not value or not all(isinstance(v, str) and v.strip() for v in _listed(value))):
@@ -211,9 +213,10 @@ class Brief(_Part):
         return (self._base / Path(path).expanduser()).absolute()
 
     def manifests(self) -> dict[str, list[Path]]:
-        """Resolved manifests by split, and under "manifest" those still to be split; absent ones are left out."""
+        """Resolved manifests by split, under "manifest" those still to be split, under "train_retention" the part of the
+        training mix that is to be kept; absent ones are left out."""
         data = self.data or DataBrief()
-        named = {name: getattr(data, name) for name in (*SPLITS, "manifest")}
+        named = {name: getattr(data, name) for name in (*SPLITS, TRAIN_RETENTION, "manifest")}
         return {
             name: [self.resolve(p) for p in _listed(value)]
             for name, value in named.items()

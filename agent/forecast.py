@@ -14,7 +14,7 @@ GREEDY_S = 0.25
 SAMPLE_S = 0.06
 TRAIN_S = 0.1
 PROMPTS = 3
-MINED_ANSWERS = 1 + 16
+MINED_ANSWERS = 1 + 32
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def baseline_minutes(w: Work) -> float:
 
 
 def mine_minutes(w: Work) -> float:
-    """Two subsets at worst, greedy and sixteen answers each."""
+    """Two subsets at worst, greedy and 32 answers each."""
     return (START_S + 2 * w.mined * (ENCODE_S + GREEDY_S + MINED_ANSWERS * SAMPLE_S)) / 60
 
 

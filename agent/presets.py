@@ -27,6 +27,7 @@ class MiningPlan:
     answers: int
     extend_to: int
     temperature: float
+    deepen_to: int = 32
 
 
 def mining_plan(skill: Skill) -> MiningPlan:

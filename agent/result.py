@@ -51,6 +51,7 @@ def build_result(context: Context) -> dict[str, Any]:
         "training": training(context),
         "prompts": prompts(context),
         "mining": mining(context),
+        "mix": mix(context),
         "selection": selection(context),
         "registrations": registrations(context),
         "test_open": opening(context),
@@ -374,7 +375,23 @@ def mining(context: Context) -> dict[str, Any] | None:
         "reason": d["reason"],
         "advice": d["advice"],
         "pool": d["pool"],
+        "summary": d.get("summary"),
     }
+
+
+def mix(context: Context) -> dict[str, Any] | None:
+    """How many clips of each part of the training mix are in the pool, and how many groups of each were trained on."""
+    record = context.last("decision", what="mix")
+    path = context.workdir / "runs" / selected_run(context) / "metrics.jsonl"
+    if record is None:
+        return None
+    from agent.steps.summary import MIX, TARGET
+    from tools.train.metrics import final_view
+
+    part = {c.id: str(c.extras.get(MIX, TARGET)) for c in clips_of(context, "train")}
+    lines = final_view(path) if path.is_file() else []
+    presented = Counter(part[i] for line in lines for i in line.get("clips") or [])
+    return {"pool": dict(record.payload["chosen"]), "presented": dict(sorted(presented.items())), "record": record.seq}
 
 
 def selection(context: Context) -> dict[str, Any] | None:

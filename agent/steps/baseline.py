@@ -33,6 +33,7 @@ from agent.steps.common import (
     work_of,
     write_text,
 )
+from agent.steps.reading import read_errors
 from agent.steps.references import answers_of, refuse_slipped
 from agent.steps.seeds import named, probe_server
 from tools.rows import Clip
@@ -52,6 +53,7 @@ def run(context: Context) -> str:
         probe_server(context, prompts, limit)
         chosen = _compare(context, prompts, limit)
         refuse_slipped(context, "dev", answers_of(context, f"prompt-{chosen + 1}-dev"))
+        read_errors(context, f"prompt-{chosen + 1}-dev")
         _freeze(context, prompts[chosen], limit)
         _measure_seed(context)
         _comparator(context)

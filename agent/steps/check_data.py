@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agent.act import Context
 from agent.disk import write_atomic
 from agent.steps.common import SPLITS, clips_of, labels_of, recogniser, write_clips
+from agent.steps.summary import KEPT, MIX, TARGET
 from tools.errors import CheckError
 from tools.rows import Clip
 
@@ -49,10 +50,10 @@ def _checked(context: Context) -> CheckReport:
     aside: list[Quarantined] = []
     for split, paths in brief.manifests().items():
         for path in paths:
-            read = read_manifest(path, split)
+            read = read_manifest(path, "train" if split == "train_retention" else split)
             if not read.rows and not read.quarantined:
                 raise CheckError(f"{path} has no rows: the {split} split is empty")
-            clips += read.rows
+            clips += [_part(c, split, "train_retention" in brief.manifests()) for c in read.rows]
             aside += read.quarantined
     clips = _fitting(context, as_labels(context, clips, aside), aside)
     if labels_of(context) is not None:  # one label is no sentence that leaks from one split into another
@@ -60,6 +61,14 @@ def _checked(context: Context) -> CheckReport:
     report = check_clips(clips, aside, **options)
     made = _made_splits(context, report)
     return report if made is None else check_clips(made, report.quarantined, **options)
+
+
+def _part(clip: Clip, manifest: str, mixed: bool) -> Clip:
+    """A training clip of a mix knows which part it belongs to: what shall improve, or what is to be kept."""
+    if not mixed or clip.split != "train":
+        return clip
+    part = KEPT if manifest == "train_retention" else TARGET
+    return replace(clip, extras={**clip.extras, MIX: part})
 
 
 def as_labels(context: Context, clips: list[Clip], aside: list[Quarantined]) -> list[Clip]:

@@ -76,7 +76,9 @@ def count_rows(manifests: dict[str, list[Path]]) -> dict[str, int]:
     from tools.data.splits import FRACTIONS
 
     rows = {split: sum(1 for path in paths for _ in iter_manifest(path)) for split, paths in manifests.items()}
+    kept = rows.pop("train_retention", 0)
     whole = rows.pop("manifest", None)
     if whole is not None:
         rows.update({split: round(share * whole) for split, share in FRACTIONS.items() if split not in rows})
+    rows["train"] = rows.get("train", 0) + kept
     return {split: rows.get(split, 0) for split in ("train", "dev", "test", "retention")}

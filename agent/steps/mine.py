@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from agent.act import Context
 from agent.contract import contract_digest
 from agent.forecast import mine_minutes
-from agent.presets import MiningPlan, mining_plan
+from agent.presets import MiningPlan, choose_preset, mining_plan
 from agent.spending import spending
-from agent.steps.common import clips_of, contract, labels_of, profile_of, recogniser, work_of, write_text
+from agent.steps.common import SPLITS, clips_of, contract, labels_of, profile_of, recogniser, work_of, write_text
 from agent.steps.references import look_at_references
 from agent.steps.runs import pool_file, round_of
 from agent.steps.seeds import minable
+from agent.steps.summary import MIX, mixed_parts, summarise, watch_mix
 from tools.errors import CheckError
 from tools.rows import Answer, Clip, Group
 
@@ -88,13 +90,15 @@ def unsampled() -> Subset:
 
 def _mine(context: Context, name: str, exclude: set[str]) -> Any:
     """Mines one subset; None when no clips are left to sample."""
-    from tools.mine import check_answers, merge_groups, mining_stats, pick_subset, strata_to_extend
+    from tools.mine import check_answers, merge_groups, mining_stats, pick_subset, strata_to_extend, useful_keys
 
     plan, frozen = mining_plan(context.skill), contract(context)
     left = [c for c in minable(context, clips_of(context, "train")) if c.id not in exclude]
     if not left:
         return None
-    subset = pick_subset(left, min(plan.clips, len(left)), frozen["random_seed"])
+    size = min(plan.clips, len(left))
+    strata = (MIX, *useful_keys(left, size)) if mixed_parts(context) else None
+    subset = pick_subset(left, size, frozen["random_seed"], strata)
     groups = _sampled(context, name, list(subset.clips), plan.answers, 0, plan)
     if recogniser(context).given:  # however many somebody else has drawn, and none beyond them
         return Mined(name, subset, groups, context)
@@ -106,7 +110,27 @@ def _mine(context: Context, name: str, exclude: set[str]) -> Any:
         more = _sampled(context, f"{name}-more", again, plan.extend_to - plan.answers, plan.answers, plan)
         extra = {g.clip_id: g for g in more}
         groups = [merge_groups(g, extra[g.clip_id]) if g.clip_id in extra else g for g in groups]
-    return Mined(name, subset, groups, context)
+    return Mined(name, subset, _deepened(context, name, subset, stats, groups), context)
+
+
+def _deepened(context: Context, name: str, subset: Subset, before: MiningStats, groups: list[Group]) -> list[Group]:
+    """Strata whose second eight answers paid, sampled on where the run would otherwise lack groups; else as they were."""
+    from tools.mine import merge_groups, mining_stats, select_contrast, strata_to_deepen
+
+    plan = mining_plan(context.skill)
+    after = mining_stats(groups, subset.strata, errors_of(context))
+    have = len(select_contrast(groups, subset.strata).selected)
+    rows = {s: len(clips_of(context, s)) for s in SPLITS}
+    need = 2 * choose_preset(context.skill, context.session.brief, rows).groups
+    chosen = strata_to_deepen(before, after, have=have, need=need, deepen_to=plan.deepen_to)
+    ids = {clip for e in chosen for clip in e.clips}
+    if not ids:
+        return groups
+    context.notice(f"{len(ids)} clips sampled on to {plan.deepen_to} answers: {'; '.join(e.why for e in chosen)}")
+    again = [c for c in subset.clips if c.id in ids]
+    first = plan.extend_to
+    extra = {g.clip_id: g for g in _sampled(context, f"{name}-deep", again, plan.deepen_to - first, first, plan)}
+    return [merge_groups(g, extra[g.clip_id]) if g.clip_id in extra else g for g in groups]
 
 
 def _sampled(context: Context, name: str, clips: list[Clip], n: int, first: int, plan: MiningPlan) -> list[Group]:
@@ -116,6 +140,7 @@ def _sampled(context: Context, name: str, clips: list[Clip], n: int, first: int,
     args = {"name": name, "clips": [c.id for c in clips], "n": n, "first": first, "contract": contract_digest(frozen)}
 
     def do() -> dict[str, Any]:
+        began = time.process_time()
         heard, prompt, limit = recogniser(context), frozen["prompt"]["text"], frozen["decoding"]["limit"]
         heard.wear(None)
         greedy = heard.greedy(clips, prompt, limit, context.progress(f"greedy {name}")) if first == 0 else []
@@ -132,7 +157,8 @@ def _sampled(context: Context, name: str, clips: list[Clip], n: int, first: int,
         answers = [*greedy, *(a for group in sampled for a in group)]
         path.parent.mkdir(exist_ok=True)
         text = "".join(json.dumps(a.to_json(), ensure_ascii=False, sort_keys=True) + "\n" for a in answers)
-        return {"files": {f"rollouts/{name}.jsonl": write_text(path, text)}, "answers": len(answers)}
+        spent = round(time.process_time() - began, 3)
+        return {"files": {f"rollouts/{name}.jsonl": write_text(path, text)}, "answers": len(answers), "cpu_s": spent}
 
     context.effect("sample", args, do)
     return groups_of(
@@ -207,7 +233,10 @@ def _decide(context: Context, mined: Any, round_: int) -> str:
 
     verdict = mined.verdict
     pool = training_pool(clips_of(context, "train"), mined.chosen, mined.stats, mined.subset.strata)
+    summary = summarise(context, mined.groups, mined.stats.groups)
+    watch_mix(context, summary, [c.id for c in pool.clips], round_)
     details = {
+        "summary": summary,
         "reason": verdict.reason,
         "evidence": verdict.evidence,
         "advice": verdict.advice,

@@ -216,3 +216,34 @@ def test_a_selection_that_cannot_be_refreshed_goes_on_with_what_there_is(make: M
     assert maker.run(tmp_path / "w")["outcome"] == "done"
     assert asked(tmp_path / "w") == [("refills", 20, False)] and decided(tmp_path / "w", "select") == 20
     clean(tmp_path / "w")
+
+
+def learnt(workdir: Path) -> dict[str, Any]:
+    found = [r.payload for r in read_ledger(workdir)[0] if r.kind == "decision" and r.payload["what"] == "learn"]
+    return found[-1]["details"]["summary"]
+
+
+def test_a_mined_sample_is_summed_up_by_task_language_and_domain_with_cost_and_examples(finished: Path) -> None:
+    summary = learnt(finished)
+    told = summary["by_language"]["en"]
+    assert told["all_right"] + told["all_wrong"] + told["mixed"] == told["clips"] == 24
+    assert set(summary["by_task"]) == {"asr"} and summary["cost"]["tokens"] > 0 and summary["by_domain"]
+    rows = [json.loads(x) for x in (finished / "rollouts/examples.jsonl").read_text().splitlines()]
+    assert rows and {r["kind"] for r in rows} <= set(summary["examples"]) and all(r["ref"] != r["greedy"] for r in rows)
+    assert "ref" not in json.dumps(summary)  # texts stay out of the ledger
+
+
+def test_what_shall_be_kept_is_mined_and_trained_on_beside_what_shall_improve(make: Make, tmp_path: Path) -> None:
+    maker = make()
+    rows = [json.loads(x) for x in (maker.root / "corpus/train.jsonl").read_text().splitlines()]
+    for name, part in (("x", rows[:16]), ("y", rows[16:])):
+        (maker.root / f"corpus/{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in part))
+    splits = {s: f"{s}.jsonl" for s in ("dev", "test", "retention")}
+    both = make(data={"train": "x.jsonl", "train_retention": "y.jsonl", **splits})
+    assert both.run(tmp_path / "w")["outcome"] == "done"
+    assert set(learnt(tmp_path / "w")["by_mix"]) == {"target", "retention"}
+    mix = decided(tmp_path / "w", "mix")
+    assert mix["target"] > 0 and mix["retention"] > 0
+    result = json.loads((tmp_path / "w/report/result.json").read_text())
+    assert result["mix"]["presented"]["retention"] > 0
+    clean(tmp_path / "w")

@@ -12,10 +12,12 @@ from tools.mine.strata import Extension as Extension
 from tools.mine.strata import MiningStats as MiningStats
 from tools.mine.strata import merge_groups as merge_groups
 from tools.mine.strata import mining_stats as mining_stats
+from tools.mine.strata import strata_to_deepen as strata_to_deepen
 from tools.mine.strata import strata_to_extend as strata_to_extend
 from tools.mine.subset import Subset as Subset
 from tools.mine.subset import by_keys as by_keys
 from tools.mine.subset import pick_subset as pick_subset
+from tools.mine.subset import useful_keys as useful_keys
 from tools.mine.verdict import MiningVerdict as MiningVerdict
 from tools.mine.verdict import Thresholds as Thresholds
 from tools.mine.verdict import check_answers as check_answers

@@ -98,6 +98,32 @@ def strata_to_extend(stats: MiningStats, extend_to: int = 16) -> list[Extension]
     return out
 
 
+def strata_to_deepen(
+    before: MiningStats, after: MiningStats, *, have: int, need: int, deepen_to: int = 32, least: float = 1.0
+) -> list[Extension]:
+    """Which strata to sample on from sixteen answers to 32 or 64: only where the expected extra yield justifies it.
+
+    Justified: the run would lack groups (`have` of `need`), and the answers from eight to sixteen have turned clips of the
+    stratum into ones with a better answer; as many again, in proportion to the clips still without one, must be `least`
+    or more. A stratum that the second eight did not help is left: more of the same is dear and likely the same.
+    """
+    if have >= need:
+        return []
+    out = []
+    first = {g.clip_id: g for g in before.groups}
+    for stratum in after.strata:
+        members = [g for g in after.groups if after.stratum_of[g.clip_id] == stratum.name]
+        extended = [g for g in members if g.clip_id in first and g.answers > first[g.clip_id].answers]
+        turned = sum(bool(g.better) and not first[g.clip_id].better for g in extended)
+        left = [g for g in extended if not g.better and g.answers < deepen_to]
+        expected = len(left) * turned / len(extended) if extended else 0.0
+        if expected >= least:
+            why = f"{stratum.name}: {turned} of {len(extended)} clips turned by sixteen, {expected:.1f} more expected"
+            extra = deepen_to - max(g.answers for g in left)
+            out.append(Extension(stratum.name, tuple(g.clip_id for g in left), extra, why))
+    return out
+
+
 def _all_right(group: GroupStats) -> bool:
     """Every answer without error: more samples would show the same."""
     return group.mean_errors == 0 and group.greedy_errors in (None, 0)
