@@ -48,7 +48,7 @@ def test_the_digest_changes_with_any_file_of_the_skill(copy):
         (lambda s, d: s["intake"]["needs"].append("shoe_size"), "needs 'shoe_size'"),
         (lambda s, d: s["mine"]["next"].pop("no_contrast"), "its verb can end in"),
         (lambda s, d: s["select"]["next"].update(seed="nowhere"), "unknown state 'nowhere'"),
-        (lambda s, d: s["train"]["next"].update(trained="handover"), "cannot be reached"),
+        (lambda s, d: s["mine"]["next"].update(no_contrast="select"), "cannot be reached"),
         (lambda s, d: d["states"].append({**s["mine"]}), "listed twice"),
         (lambda s, d: d["states"].remove(s["stop_budget"]), "no stop_budget state"),
         (lambda s, d: s["mine"].update(surprise=1), "cannot be read"),
