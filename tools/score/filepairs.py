@@ -58,7 +58,7 @@ def compare_files(
     noise = _floor(store, beside, terms)
     second = sum_blocks(store.pairs(), beside, by)
     other = compare_blocks(second, terms.resamples, terms.seed, noise.delta if noise else 0.0)
-    notes = _notes(store, terms.by, by)
+    notes = [*_notes(store, terms.by, by), *_style(main, other)]
     return {
         **_compare_head(main),
         "profiles": [
@@ -95,6 +95,14 @@ def _notes(store: RowStore, wished: str, by: str) -> list[str]:
     if wished == "id":
         return [clips]
     return [f"{store.rows_without(wished)} rows have no {wished}. {clips}"]
+
+
+def _style(main: Comparison, other: Comparison) -> list[str]:
+    """A verdict that one profile alone carries is a verdict on style."""
+    if not _claims(main) or other.verdict == main.verdict:
+        return []
+    verdict, name = other.verdict.replace("_", " "), other.profile["name"]
+    return [f"Under {name} the verdict is {verdict}: case, punctuation or spelling make the change, at least in part."]
 
 
 def _block_of(store: RowStore, by: str) -> str:

@@ -140,7 +140,7 @@ def non_inferior(
 
 
 def non_inferior_blocks(blocks: Blocks, margin: float, resamples: int = 10_000, seed: int = 0) -> NonInferiority:
-    """`non_inferior` on sums by block."""
+    """`non_inferior` on sums by block. Where no block differs the limit is that of no event in all units (3 / units)."""
     table, n = blocks.table(), len(blocks.names)
     total = table.sum(axis=0)
     delta = float((total[1] - total[0]) / total[2]) if total[2] > 0 else None
@@ -148,6 +148,8 @@ def non_inferior_blocks(blocks: Blocks, margin: float, resamples: int = 10_000, 
     if n >= 10 and delta is not None:
         ordered = np.sort(statistics(resampled_sums(table, resamples, seed))[0])
         upper = quantile(ordered, 1.0 - widened_tail(effective_blocks(table), 2 * LEVEL - 1.0))
+        if not np.any(table[:, 0] - table[:, 1]):  # nothing to resample: no event in that many units, not certainty
+            upper = max(upper, -math.log(1.0 - LEVEL) / float(total[2]))
     within = delta is not None and delta <= margin
     return NonInferiority(delta, upper, margin, within, None if upper is None else upper <= margin, n, blocks.by)
 

@@ -85,3 +85,23 @@ def test_slices_of_all_kinds_are_one_family(tmp_path: Path) -> None:
     alone = compare_files(*paths, terms=Terms(slices=("lang",)))["slices"]["lang"]["en"]
     among = compare_files(*paths, terms=Terms(slices=("lang", "domain", "lang")))["slices"]["lang"]["en"]
     assert alone["holm_p"] == alone["permutation_p"] and among["holm_p"] > alone["holm_p"]
+
+
+def test_no_difference_seen_is_not_certainty(tmp_path: Path) -> None:
+    """Equal answers: the limit is three events in as many words, not zero."""
+    a, _ = two_systems(20)
+    hyp_a, hyp_b, ref = written(tmp_path, a, a)
+    got = {m: compare_files(hyp_a, hyp_b, ref, terms=Terms(margin=m))["non_inferiority"] for m in (0.0, 0.01)}
+    assert got[0.0]["upper"] == pytest.approx(3.0 / (20 * 12 * 8), rel=0.01)
+    assert [(one["within"], one["shown"]) for one in got.values()] == [(True, False), (True, True)]
+
+
+def test_a_verdict_that_case_alone_carries_is_noted(tmp_path: Path) -> None:
+    a, _ = two_systems(20, error_a=0.1)
+    shouted = [dataclasses.replace(row, hyp=row.hyp.upper()) for row in a]
+    hyp_a, hyp_b, ref = written(tmp_path, shouted, a)
+    out = compare_files(hyp_a, hyp_b, ref, "exact")
+    assert out["verdict"] == "better" and out["profiles"][1]["verdict"] == "not_shown"
+    assert out["notes"] == [
+        "Under basic the verdict is not shown: case, punctuation or spelling make the change, at least in part."
+    ]
