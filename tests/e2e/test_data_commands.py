@@ -95,6 +95,8 @@ def test_what_was_given_is_never_replaced(folder):
     done = rehear("registry", "build", "train.json", "--out", "./train.json", "--json", cwd=folder)
     assert done.returncode == 2 and document(done)["error"]["kind"] == "usage"
     assert (folder / "train.json").read_bytes() == before
+    done = rehear("check", "train.json", "--write-nemo", "wav/copy.mp3", cwd=folder)
+    assert done.returncode == 2 and "cannot be written" in done.stderr and len(done.stderr.splitlines()) == 1
 
 
 def test_f11_after_repair_only_the_repaired_rows_are_heard(folder, shared_speech):

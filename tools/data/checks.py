@@ -60,11 +60,23 @@ def check_paths(paths: Sequence[Path | str], **options: Any) -> CheckReport:
 
     Raises UsageError for a manifest that is not there or two of one name.
     """
-    names = [split_name(Path(path)) for path in paths]
-    twice = [name for name, times in Counter(names).items() if times > 1]
-    if twice:
-        raise UsageError(f"two manifests are named {twice[0]}: splits are named by file, rename one")
+    names = split_names([Path(path) for path in paths])
     return _check(dict(zip(names, map(Path, paths))), options, single=len(names) == 1)
+
+
+def split_names(paths: Sequence[Path]) -> list[str]:
+    """A name for each manifest: its file's up to the first dot; where that names two, up to the last (`all.train.json`),
+    or else its folder's (`train/manifest.json`). Raises UsageError where two are still of one name.
+    """
+    whole = [path.resolve() for path in paths]
+    ways = [[split_name(path) for path in whole]]
+    ways.append([path.name.removesuffix(".gz").removesuffix(path.suffix) for path in whole])
+    ways.append([path.parent.name for path in whole])
+    for names in ways:
+        if len(set(names)) == len(names):
+            return names
+    twice = Counter(ways[0]).most_common(1)[0][0]
+    raise UsageError(f"two manifests are named {twice}: splits are named by file or folder, rename one")
 
 
 def split_name(path: Path) -> str:
@@ -134,6 +146,7 @@ def _options(given: Mapping[str, Any]) -> Options:
     strange = set(given) - known - {"mapper", "progress", "cache"}
     if strange:
         raise TypeError(f"unknown option of the data check: {sorted(strange)[0]}")
+    _within(given)
     codes = []
     for name in given.get("languages") or ():
         code = language_code(name)
@@ -141,6 +154,17 @@ def _options(given: Mapping[str, Any]) -> Options:
             raise UsageError(f"language {name!r} is not a known name or code: use one such as 'en' or 'de'")
         codes.append(code)
     return Options(**{k: v for k, v in given.items() if k in known} | {"languages": tuple(codes)})
+
+
+def _within(given: Mapping[str, Any]) -> None:
+    """Raises UsageError for an option that means nothing."""
+    if given.get("task", "asr") not in {"asr", "label"}:
+        raise UsageError(f"the task of a check is asr or label, not {given['task']!r}")
+    if not 0 < given.get("max_duration_s", 30.0) < float("inf"):
+        raise UsageError(f"the window must be a number of seconds above 0, not {given['max_duration_s']}")
+    share = given.get("max_quarantine")
+    if isinstance(share, int | float) and not 0 <= share <= 1:
+        raise UsageError(f"what may be set aside is a share from 0 to 1, not {share}")
 
 
 def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from tools.audio.inside import inside_of
 from tools.audio.read import open_audio
-from tools.errors import CheckError
+from tools.errors import CheckError, UsageError
 from tools.rows import Clip
 
 
@@ -84,9 +84,15 @@ def write_rows(path: Path | str, clips: Iterable[Clip]) -> None:
 
 @contextmanager
 def replaced(path: Path) -> Iterator[IO[str]]:
-    """A text file to write that takes its name only when all of it is written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """A text file to write that takes its name only when all of it is written. Raises UsageError where it cannot be."""
     part = path.with_name(path.name + ".part")
-    with open(part, "w", encoding="utf-8", newline="\n") as out:
-        yield out
-    part.replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(part, "w", encoding="utf-8", newline="\n") as out:
+            yield out
+        part.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written ({error.strerror or error}): give another path") from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)

@@ -373,3 +373,27 @@ def test_recordings_shared_block_and_files_shared_warn(tmp_path, tone, manifest)
     assert found(report, "recording_shared")[0].severity == "block" and set(leaks(report).drop.values()) == {
         ("recording_shared",)
     }
+
+
+def test_manifests_of_one_name_are_splits_by_what_tells_them_apart(tmp_path, tone, manifest):
+    tone(tmp_path / "a.wav", 1)
+    row = {"id": "x", "audio": str(tmp_path / "a.wav"), "text": "x"}
+    for names in (("train/data.jsonl", "test/data.jsonl"), ("data.train.jsonl", "data.test.jsonl")):
+        paths = [manifest(tmp_path / name, [row]) for name in names]
+        (leak,) = found(check_paths(paths), "audio_shared")
+        assert all(word in split for word, split in zip(("train", "test"), leak.splits))
+    with pytest.raises(UsageError, match="two manifests are named data"):
+        check_paths([paths[0], paths[0]])
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ({"task": "poem"}, "asr or label"),
+        ({"max_duration_s": float("nan")}, "above 0"),
+        ({"max_quarantine": 2.0}, "0 to 1"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(tmp_path, manifest, option, says):
+    with pytest.raises(UsageError, match=says):
+        check_paths([manifest(tmp_path / "m.jsonl", [{"audio": "a.wav", "text": "x"}])], **option)
