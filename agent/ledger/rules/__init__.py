@@ -11,6 +11,7 @@ from agent.ledger.rules import (
     effects,
     evals,
     going,
+    headroom,
     labels,
     money,
     pages,
@@ -33,6 +34,7 @@ ALL: tuple[Rule, ...] = (
     *sampling.RULES,
     *selection.RULES,
     *testing.RULES,
+    *headroom.RULES,
     *claims.RULES,
     *pages.RULES,
 )
