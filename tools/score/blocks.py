@@ -99,7 +99,7 @@ def sum_slices(
     if metric not in METRICS:
         raise UsageError(f"A comparison cannot be made of the metric {metric!r}: choose one of {', '.join(METRICS)}.")
     sums: dict[str, _Sums] = {}
-    for one, two in _primed(pairs, profile):
+    for one, two in primed_pairs(pairs, profile):
         name = key(one) or ""
         if name not in sums:
             sums[name] = _Sums(profile, by, metric)
@@ -133,7 +133,9 @@ class _Sums:
         return Blocks(names, table[:, 0], table[:, 1], table[:, 2], self.by, *scores, self.metric, changes, table[:, 3])
 
 
-def _primed(pairs: Iterable[tuple[ScoredRow, ScoredRow]], profile: Profile) -> Iterator[tuple[ScoredRow, ScoredRow]]:
+def primed_pairs(
+    pairs: Iterable[tuple[ScoredRow, ScoredRow]], profile: Profile
+) -> Iterator[tuple[ScoredRow, ScoredRow]]:
     """The pairs, each batch of texts shown to a profile that is a program before it is asked for one by one."""
     if not profile.primes:
         yield from pairs

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.errors import UsageError
-from tools.score.blocks import BLOCK_FIELDS, Blocks, sum_blocks, sum_slices
+from tools.score.blocks import BLOCK_FIELDS, Blocks, primed_pairs, sum_blocks, sum_slices
 from tools.score.changes import block_changes
 from tools.score.compare import Comparison, compare_blocks
 from tools.score.files import second_profile, slice_key
@@ -72,7 +72,7 @@ def compare_files(
             }
             for one in (main, other)
         ],
-        "mapsswe": mapsswe_pairs(store.pairs(), chosen).to_json(),
+        "mapsswe": mapsswe_pairs(primed_pairs(store.pairs(), chosen), chosen).to_json(),
         "by_block": [change.to_json() for change in block_changes(blocks)],
         "clip_changes": [{"errors": errors, "clips": n} for errors, n in blocks.changes.items()],
         **({"noise": floor.to_json()} if floor else {}),
@@ -84,7 +84,7 @@ def compare_files(
 
 
 def _floor(store: RowStore, profile: Profile, terms: Terms) -> NoiseFloor | None:
-    return noise_floor_pairs(store.pairs(1, 3), profile) if terms.again else None
+    return noise_floor_pairs(primed_pairs(store.pairs(1, 3), profile), profile) if terms.again else None
 
 
 def _notes(store: RowStore, wished: str, by: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from tools.score.lines import lines_of
 from tools.score.sclite import write_trn
 from tools.score.slices import by_domain, duration_slice, has_number, switch_slice
 from tools.score.store import RowStore
-from tools.score.transcripts import THIS_SCORER, score_by, score_rows
+from tools.score.transcripts import THIS_SCORER, primed, score_by, score_rows
 from tools.text import Profile
 from tools.text import profile as profile_of
 
@@ -98,6 +98,10 @@ def score_files(
 
 def _details(store: RowStore, profile: Profile, wanted: Wanted) -> dict[str, Any]:
     out: dict[str, Any] = {}
+
+    def rows() -> Iterable[ScoredRow]:
+        return primed(store.rows(), profile)
+
     if wanted.by:
         out["slices"] = {
             by: {
@@ -108,18 +112,18 @@ def _details(store: RowStore, profile: Profile, wanted: Wanted) -> dict[str, Any
         }
     if wanted.keywords:
         out["keywords"] = {
-            name: keyword_score(store.rows(), profile, words).to_json() for name, words in wanted.keywords.items()
+            name: keyword_score(rows(), profile, words).to_json() for name, words in wanted.keywords.items()
         }
     if wanted.confused:
-        found = confusions(store.rows(), profile, wanted.confused)
+        found = confusions(rows(), profile, wanted.confused)
         out["confusions"] = {
             kind: [{"said": said, "heard": heard, "times": n} for said, heard, n in rows]
             for kind, rows in found.items()
         }
     if wanted.worst:
-        out["worst"] = [row.to_json() for row in worst_rows(store.rows(), profile, wanted.worst, store.notes("audio"))]
+        out["worst"] = [row.to_json() for row in worst_rows(rows(), profile, wanted.worst, store.notes("audio"))]
     if wanted.rules:
-        out["rules"] = [effect.to_json() for effect in rule_effects(store.rows(), profile)]
+        out["rules"] = [effect.to_json() for effect in rule_effects(rows(), profile)]
     if wanted.script:
         out["script"] = external_score(wanted.script, store.rows()).to_json()
     return out

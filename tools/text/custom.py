@@ -37,11 +37,13 @@ class Command:
 
     def prime(self, texts: Iterable[str]) -> None:
         """Normalise many texts in one run of the program."""
-        wanted = [text for text in dict.fromkeys(map(_one_line, texts)) if text not in self.known]
+        every = list(dict.fromkeys(map(_one_line, texts)))
+        wanted = [text for text in every if text not in self.known]
         if not wanted:
             return
         if len(self.known) + len(wanted) > _CACHE:
             self.known.clear()
+            wanted = every
         self.known.update(zip(wanted, self._run(wanted)))
 
     def __call__(self, text: str, lang: str | None = None) -> str:

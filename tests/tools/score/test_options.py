@@ -190,3 +190,19 @@ def test_memory_does_not_grow_with_the_files(tmp_path: Path) -> None:
         peaks.append(int(done.stdout))
     size = sum(path.stat().st_size for path in (tmp_path / "1").iterdir()) / 2**20
     assert peaks[1] - peaks[0] < 35, (peaks, size)
+
+
+def test_a_program_is_asked_in_batches_whatever_is_wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A customer's normaliser runs a few times, not once a text, even where its memory is small."""
+    from tools.text import custom
+
+    monkeypatch.setattr(custom, "_CACHE", 50)
+    runs: list[int] = []
+    run = custom.Command._run
+    monkeypatch.setattr(custom.Command, "_run", lambda self, texts: runs.append(len(texts)) or run(self, texts))
+    a, b = two_systems(12)
+    hyp_a, hyp_b, ref = written(tmp_path, a, b)
+    wanted = Wanted(("script",), {"words": ["crates"]}, worst=2, confused=2, rules=True)
+    assert score_files(hyp_a, ref, "command: cat", wanted=wanted)["rules"]
+    assert compare_files(hyp_a, hyp_b, ref, "command: cat", terms=Terms(again=hyp_b))["noise"]
+    assert len(runs) < 20
