@@ -457,7 +457,12 @@ def not_tested(context: Context) -> list[str]:
         out.append("retention: no retention set was given, so what the model may have lost elsewhere is unmeasured")
     out.append("serving stacks other than transformers, quantised weights, streaming and long recordings")
     if context.last("register") is not None:
-        out.append("word timestamps: the decoder moved, and they were not evaluated")
+        moved = (
+            "the speech encoder moved, so that frozen timestamp weights do not show that they still hold"
+            if provenance(context)["encoder_moved"]
+            else "the decoder moved, and they were not evaluated"
+        )
+        out.append(f"word timestamps: {moved}")
     return out
 
 
