@@ -150,3 +150,18 @@ def test_a_label_brief_that_cannot_be_scored_is_refused(label_brief, tmp_path, c
     path.write_text(yaml.safe_dump(brief))
     done = rehear("run", path, "--workdir", tmp_path / "w", "--json", cwd=tmp_path)
     assert done.returncode in (2, 5) and says in json.loads(done.stdout)["error"]["message"]
+
+
+def test_mining_a_label_task_tells_both_readings_and_names_classes_without_contrast(label_brief, tmp_path):
+    done = rehear("mine", label_brief, "--workdir", tmp_path / "w", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads((tmp_path / "w/report/headroom.json").read_text())
+    report, figures = told["labels"], told["figures"]
+    classes = {c["label"]: c for c in report["strict"]["classes"]}
+    assert set(classes) == set(NAMES) and sum(c["clips"] for c in classes.values()) == figures["clips"]
+    assert set(report["without_contrast"]) == {k for k, c in classes.items() if c["clips"] and not c["contrast"]}
+    assert report["parsed"]["greedy"] >= report["strict"]["greedy"]
+    assert figures["greedy"] == pytest.approx(1 - report["strict"]["greedy"]) and not figures["repairs"]
+    text = (tmp_path / "w/report/headroom.txt").read_text()
+    assert "strict" in text and "greedy right" in text
+    assert rehear("audit", tmp_path / "w", "--json", cwd=tmp_path).returncode == 0
