@@ -6,7 +6,7 @@ Every way out ends in one final document (`agent.document`): finished, a questio
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,11 +69,12 @@ def _drive(context: Context) -> dict[str, Any]:
         until = str(context.scratch.get("until", ""))
         if until and passed(context, until):
             return mined_document(context)
-        if before.values and not before.next:
+        finished = context.last("decision", what="finish") is not None
+        if before.values and not before.next and finished:
             return finished_document(context)
         try:
             graph.invoke(
-                _entry(before, context.skill),
+                _entry(before, context.skill, graph.nodes),
                 {"configurable": THREAD["configurable"], "recursion_limit": RECURSION_LIMIT},
                 durability="sync",
                 interrupt_after=[until] if until else None,
@@ -93,12 +94,24 @@ def passed(context: Context, until: str) -> bool:
     return until == "mine" and context.last("decision", what="learn") is not None
 
 
-def _entry(before: Any, skill: Skill) -> Any:
-    """What the graph is invoked with: a fresh start, the open question's id, or None to take up a lost step."""
+def _entry(before: Any, skill: Skill, nodes: Container[str]) -> Any:
+    """What the graph is invoked with: a fresh start, the open question's id, or None to take up a lost step.
+
+    Raises UsageError where another version of the skill or of the graph began: LangGraph would resume in silence, and a
+    pending node that has another name by now would be lost.
+    """
     from langgraph.types import Command
 
+    from agent.graph import VERSION
+
     if not before.values and not before.next:
-        return {"skill": skill.digest}
+        return {"skill": skill.digest, "graph": VERSION}
+    lost = [name for name in before.next if name not in nodes]
+    if before.values.get("graph", VERSION) != VERSION or lost:
+        raise UsageError(
+            f"this work directory was begun under version {before.values.get('graph')} of the graph (now {VERSION}"
+            f"{', without ' + lost[0] if lost else ''}): finish it with that version, or start a new one"
+        )
     if before.values.get("skill") != skill.digest:
         raise UsageError(
             f"this work directory was begun under another version of skill {skill.name} "

@@ -20,12 +20,14 @@ from agent.procedure import END as PROCEDURE_END
 from agent.procedure import STOPS, Procedure, State
 
 RECURSION_LIMIT = 200
+VERSION = 1  # of the wiring below; a work directory begun under another one is not resumed
 
 
 class GraphState(TypedDict, total=False):
     """What LangGraph checkpoints: where we are, how the last step ended, which skill compiled the graph."""
 
     skill: str
+    graph: int
     at: str
     outcome: str
     error: dict[str, Any] | None
@@ -73,8 +75,7 @@ def _act_node(state: State, act: Act) -> Callable[[GraphState], GraphState]:
 
 def _ask_node(state: State, ask: Ask) -> Callable[[GraphState], GraphState]:
     def node(_: GraphState) -> GraphState:
-        payload = ask(state)
-        if payload is not None:
+        while (payload := ask(state)) is not None:  # resumed without an answer, it is asked again
             interrupt(payload)
         return {}
 
