@@ -55,8 +55,8 @@ def compare_files(
     blocks = sum_blocks(store.pairs(), chosen, by)
     main = compare_blocks(blocks, terms.resamples, terms.seed, floor.delta if floor else 0.0)
     beside = second_profile(chosen)
-    noise = _floor(store, beside, terms)
     second = sum_blocks(store.pairs(), beside, by)
+    noise = _floor(store, beside, terms) if second.units.any() else None
     other = compare_blocks(second, terms.resamples, terms.seed, noise.delta if noise else 0.0)
     notes = [*_notes(store, terms.by, by), *_style(main, other)]
     return {
