@@ -94,7 +94,8 @@ class TranscribePolicy:
                 "cut it, or leave it out of training and evaluation alike."
             )
         audio = wave.astype(np.float32)
-        parts = self.processor(text=[self.processor.audio_token], audio=[audio], sampling_rate=RATE)
+        with torch.autocast("cpu", enabled=False):  # features are the same whatever arithmetic the training forward has
+            parts = self.processor(text=[self.processor.audio_token], audio=[audio], sampling_rate=RATE)
         return parts["input_features"].to(self.device), parts["input_features_mask"].to(self.device)
 
     def encode(self, waves: Sequence[np.ndarray]) -> Any:

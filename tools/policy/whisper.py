@@ -89,7 +89,8 @@ class WhisperPolicy:
                 f"A clip of shape {wave.shape} at 16 kHz does not fit the model's window of {self.window_s:g} s; "
                 "cut it, or leave it out of training and evaluation alike."
             )
-        mel = self.extractor(wave.astype(np.float32), sampling_rate=RATE, return_tensors="pt").input_features
+        with torch.autocast("cpu", enabled=False):  # features are the same whatever arithmetic the training forward has
+            mel = self.extractor(wave.astype(np.float32), sampling_rate=RATE, return_tensors="pt").input_features
         return mel[0].to(self.device, self.decoder.layer_norm.weight.dtype)
 
     def encode(self, waves: Sequence[np.ndarray]) -> Tensor:

@@ -156,6 +156,18 @@ def test_counts_are_asserted_before_step_one(
     assert not (tmp_path / "r" / "metrics.jsonl").exists()
 
 
+@pytest.mark.parametrize("name", ["decoder", "all", "rsdora"])
+def test_bfloat16_arithmetic_keeps_float32_masters(folder: Path, tmp_path: Path, name: str) -> None:
+    """What a GPU run does, on the CPU: autocast in the training forward, everything that is kept in float32."""
+    config = settings(**SURFACES[name], precision="bf16", old_logprobs="recomputed", logprob_gap_max=2.0)
+    result, policy = run(folder, tmp_path / "r", config)
+    assert result.reason == "finished" and result.ratio_moved
+    assert {p.dtype for p in policy.model.parameters()} == {torch.float32}
+    rows = final_view(tmp_path / "r" / "metrics.jsonl")
+    assert all(1e-6 < row["logprob_gap"] < 1.0 for row in rows)
+    assert all(row["ratio_moved"] < 0.5 for row in rows)
+
+
 def test_settings_of_adapters_do_not_rename_other_runs() -> None:
     assert settings(adapter_rank=3).digest == settings(adapter_rank=4).digest
     assert settings(adapter="lora", adapter_rank=3).digest != settings(adapter="lora", adapter_rank=4).digest
