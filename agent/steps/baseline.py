@@ -161,7 +161,7 @@ def _freeze(context: Context, prompt: str, limit: int) -> None:
             **({} if labels is None else {"reading": "strict", "labels": list(labels.labels)}),
         },
         decoding={"kind": "greedy", "temperature": 0, "limit": limit, "chunk": heard.chunk},
-        sampling={"temperature": mining.temperature, "n": mining.answers, "extend_to": mining.extend_to},
+        sampling=heard.sampling(mining.temperature, mining.answers, mining.extend_to),
         reward={"name": reward.name, "digest": reward.digest},
         selection={
             "rule": CLASSES_RULE if protected else SELECTION_RULE,

@@ -99,8 +99,9 @@ def _mine(context: Context, name: str, exclude: set[str]) -> Any:
     size = min(plan.clips, len(left))
     strata = (MIX, *useful_keys(left, size)) if mixed_parts(context) else None
     subset = pick_subset(left, size, frozen["random_seed"], strata)
-    groups = _sampled(context, name, list(subset.clips), plan.answers, 0, plan)
-    if recogniser(context).given:  # however many somebody else has drawn, and none beyond them
+    given = recogniser(context).given
+    groups = _sampled(context, name, list(subset.clips), 0 if given else plan.answers, 0, plan)
+    if given:  # however many somebody else has drawn, and none beyond them
         return Mined(name, subset, groups, context)
     check_answers(groups, plan.answers)
     stats = mining_stats(groups, subset.strata, errors_of(context))

@@ -117,6 +117,10 @@ class GivenRecogniser:
     def longest_reference(self, clips: Sequence[Clip]) -> tuple[int, str]:
         return max(((self.reference_tokens(c), c.id) for c in clips), default=(1, ""))
 
+    def sampling(self, temperature: float, n: int, extend_to: int) -> dict[str, Any]:
+        """What the contract says of sampling: that others did it, and how that looks (`kind`)."""
+        return {"temperature": None, "n": None, "extend_to": None, "given": self.kind}
+
     def provenance(self) -> dict[str, Any]:
         return {"name": self.policy.name, "licence": "not stated", "weights_known": False}
 

@@ -52,7 +52,8 @@ def _lines(d: Mapping[str, Any]) -> Iterator[str]:
 
 def _figures(f: Mapping[str, Any], sampling: Mapping[str, Any]) -> Iterator[str]:
     yield ""
-    yield f"  On {f['clips']} mined clips, {f['answers']} answers at temperature {sampling['temperature']}:"
+    how = f"given ({sampling['given']})" if "given" in sampling else f"at temperature {sampling['temperature']}"
+    yield f"  On {f['clips']} mined clips, {f['answers']} answers {how}:"
     yield f"  greedy       {rate(f['greedy'])}"
     yield f"  one sample   {rate(f['mean_sample'])}"
     yield f"  consensus    {rate(f['consensus'])}   the sample closest to the others: no reference needed, no training"

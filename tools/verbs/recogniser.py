@@ -129,6 +129,10 @@ class Recogniser:
         """Tokens that writing the clip's reference takes, stop token included."""
         return len(self.policy.answer_tokens(clip.text or ""))
 
+    def sampling(self, temperature: float, n: int, extend_to: int) -> dict[str, Any]:
+        """What the contract says of sampling."""
+        return {"temperature": temperature, "n": n, "extend_to": extend_to}
+
     def provenance(self) -> dict[str, Any]:
         """Name and licence of the model, from its folder."""
         from tools.policy.export import base_provenance

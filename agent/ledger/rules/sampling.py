@@ -100,7 +100,8 @@ def _answers(e: Evidence, name: str, rows: list[dict[str, Any]], intent: Record,
             yield Violation(text, (intent.seq,), ((name, None),))
     for clip in sorted(set(counts) - set(clips or counts), key=str):
         yield Violation(f"{clip} has answers in {name} and was not announced", (intent.seq,), ((name, None),))
-    seeds = [row.get("seed") for row in sampled if row.get("seed") is not None]
+    given = e.contract is not None and e.contract["sampling"].get("n") is None  # drawn by others: a seed counts by clip
+    seeds = [(row.get("clip_id") if given else "", row["seed"]) for row in sampled if row.get("seed") is not None]
     if len(set(seeds)) != len(seeds):
         yield Violation(f"answers in {name} share a seed", (intent.seq,), ((name, None),))
 

@@ -149,6 +149,10 @@ class ServedRecogniser:
         lengths = [(self.reference_tokens(c), c.id) for c in clips]
         return max(lengths, default=(1, ""))
 
+    def sampling(self, temperature: float, n: int, extend_to: int) -> dict[str, Any]:
+        """What the contract says of sampling."""
+        return {"temperature": temperature, "n": n, "extend_to": extend_to}
+
     def provenance(self) -> dict[str, Any]:
         """Name and licence for the contract; a server does not tell a licence."""
         return {"name": self.served.model, "licence": "not stated", "weights_known": self.policy.weights_known}
