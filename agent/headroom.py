@@ -208,7 +208,11 @@ def _not_tested(context: Context, frozen: dict[str, Any]) -> list[str]:
     out = ["training: an oracle is an opportunity; how much of it a run would keep is not known before one is made"]
     if "retention" not in context.session.brief.manifests():
         out.append("retention: there is no set for it")
-    if not frozen["seed_model"].get("weights_known", True):
+    if "given" in frozen["sampling"]:
+        out.append(
+            "the noise floor, other prompts and more answers: nothing can be asked again of answers that were given"
+        )
+    elif not frozen["seed_model"].get("weights_known", True):
         out.append(
             "the model's weights: its server tells no digest, so another model under the same name would not show by it"
         )

@@ -126,7 +126,7 @@ def headroom(
         compared = compare_rows(first, best, profile, by=by, metric=metric, seed=seed)
         span = compared.delta_interval
         figures |= {
-            "interval": None if span is None else [-span[1], -span[0]],
+            "interval": None if span is None else [0.0 - span[1], 0.0 - span[0]],
             "blocks": compared.blocks,
             "block_by": compared.block_by,
         }

@@ -65,7 +65,7 @@ def _figures(f: Mapping[str, Any], sampling: Mapping[str, Any]) -> Iterator[str]
     if f["interval"]:
         low, high = f["interval"]
         yield f"               95 % interval {rate(low)} to {rate(high)}, {f['blocks']} blocks by {f['block_by']}"
-        if low <= 0:
+        if low <= 0 < (f["headroom"] or 0.0):
             yield "               not shown at this size: the best samples may be no better than greedy; mine more clips"
     else:
         yield f"               no interval: {f['blocks']} {f['block_by']} block(s), ten are needed"

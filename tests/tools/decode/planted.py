@@ -307,6 +307,18 @@ class WebPage(Stumbles):
         handler.wfile.write(data)
 
 
+class AudioFirst(Planted):
+    """Renders the audio before the instruction, and shows it."""
+
+    def send(self, handler, document):
+        handler.document(200, {**document, "prompt_text": f"<|audio|> {self.instruction}"})
+
+    def hear(self, clip_id, ref, seed, temperature, body):
+        text = next(p["text"] for p in body["messages"][0]["content"] if p["type"] == "text")
+        self.instruction = text.replace("<|audio|>", "").strip()
+        return super().hear(clip_id, ref, seed, temperature, body)
+
+
 class Renames(Planted):
     """Changes its model in mid-run and says so in `model`."""
 

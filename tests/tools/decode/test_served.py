@@ -70,6 +70,7 @@ def test_an_honest_server_passes_the_probe_and_its_answers_are_kept_with_their_s
         (planted.SwapsSideBySide, "answers_swapped"),
         (planted.AddsThePrompt, "prompt_in_text"),
         (planted.MixesLanguages, "language"),
+        (planted.AudioFirst, "order"),
     ],
 )
 def test_the_probe_names_a_server_that_answers_wrongly(kind, named, clips, tmp_path):

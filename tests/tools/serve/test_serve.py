@@ -166,6 +166,29 @@ def test_a_reply_carries_what_the_contract_says(address, spoken):
     assert all(p["logprob"] <= 0 for c in reply["choices"] for p in c["logprobs"]["content"])
 
 
+def test_a_server_with_a_key_answers_only_those_who_bring_it(seed_folder):
+    """The routes themselves, without a socket: a policy whose key is set."""
+    import asyncio
+
+    from starlette.requests import Request
+
+    from tools.policy.whisper import WhisperPolicy
+    from tools.serve.app import Service, _guarded
+    from tools.serve.batches import Batcher
+
+    policy = WhisperPolicy.load(seed_folder)
+    batcher = Batcher(policy)
+    service = Service(policy, "tiny", batcher, key="secret-of-the-house")
+
+    def status(*headers):
+        scope = {"type": "http", "method": "GET", "path": "/v1/models", "headers": list(headers)}
+        return asyncio.run(_guarded(service, service.models)(Request(scope))).status_code
+
+    assert status() == 401 and status((b"authorization", b"Bearer wrong")) == 401
+    assert status((b"authorization", b"Bearer secret-of-the-house")) == 200
+    batcher.close()
+
+
 def test_requests_side_by_side_are_each_answered_with_their_own(address, spoken):
     """Bodies of different clips, n and limits at once: every reply is that of the same request alone."""
     asked = [body([c], temperature=0.8, n=1 + i % 2, seed=i, max_tokens=20 + i % 3) for i, c in enumerate(spoken)]
