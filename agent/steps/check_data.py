@@ -45,6 +45,7 @@ def _checked(context: Context) -> CheckReport:
     brief = context.session.brief
     options: dict[str, Any] = {"languages": tuple(brief.answer_to("languages") or ())}
     options["max_duration_s"] = recogniser(context).policy.window_s
+    options["cache"] = context.workdir / ".rehear" / "heard.sqlite"  # after a repair only what changed is heard
     options["progress"] = lambda what, done, total: context.progress(f"checking {what}")(done, total)
     clips: list[Clip] = []
     aside: list[Quarantined] = []
@@ -60,7 +61,11 @@ def _checked(context: Context) -> CheckReport:
         options["task"], clips = "label", [replace(c, text=None) for c in clips]
     report = check_clips(clips, aside, **options)
     made = _made_splits(context, report)
-    return report if made is None else check_clips(made, report.quarantined, **options)
+    if made is None:
+        return report
+    written = {(c.manifest, c.row, c.id): c.duration_s for c in clips}  # as it stands there, so that it is known again
+    made = [replace(c, duration_s=written[c.manifest, c.row, c.id]) for c in made]
+    return check_clips(made, report.quarantined, **options)
 
 
 def _part(clip: Clip, manifest: str, mixed: bool) -> Clip:

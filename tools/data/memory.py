@@ -61,12 +61,13 @@ class Memory:
         self.answered = frozenset() if lower else frozenset(s for s in self._recalled if self.keys[s] in old)
 
     def old_pairs(self) -> list[Pair]:
-        """Pairs found before between stretches that were not compared again."""
+        """Pairs found before between stretches that were not compared again and would be now: one of them is stored."""
         if self.cache is None:
             return []
         number = {self.keys[s]: s for s in self._recalled}
         found = self.cache.pairs().items()
-        return [Pair(number[a], number[b], match) for (a, b), match in found if a in number and b in number]
+        pairs = (Pair(number[a], number[b], match) for (a, b), match in found if a in number and b in number)
+        return [pair for pair in pairs if self.stored[pair.a] or self.stored[pair.b]]
 
     def finish(self, pairs: Sequence[Pair], search: NearSearch | None) -> None:
         if self.cache is None:

@@ -158,6 +158,15 @@ def test_f09_f11_bad_files_do_not_sink_the_others(tmp_path, shared_speech, tone,
     assert [round(clip.duration_s, 2) for clip in report.kept] == [25.72, 25.72]
 
 
+@pytest.mark.speech
+def test_f17_noise_with_an_empty_reference_is_kept(shared_speech):
+    report = check_paths([shared_speech / "read/languages/transcripts.jsonl"])
+    assert report.ok and not report.quarantined
+    assert {clip.audio.name: clip.text for clip in report.kept}["noise_only.wav"] == ""
+    (empty,) = found(report, "empty_reference")
+    assert empty.severity == "info" and len(empty.rows) == 1
+
+
 def test_f11_silence_with_an_empty_reference_is_kept(tmp_path, manifest):
     soundfile.write(tmp_path / "silent.wav", np.zeros(16000), 16000)
     path = manifest(tmp_path / "m.jsonl", [{"id": "a", "audio": "silent.wav", "text": ""}])

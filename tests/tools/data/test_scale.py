@@ -2,13 +2,15 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import soundfile
 
 import tools.data.checks as checks
-from tools.data.checks import check_manifests, check_paths
+from tools.data.checks import check_clips, check_manifests, check_paths
+from tools.rows import Clip
 
 ROWS = 20_000
 
@@ -122,3 +124,21 @@ def test_the_cache_asks_again_when_the_stored_side_grew(tmp_path, shared_speech,
     assert [f.to_json()["rows"] for f in grown.findings] == [
         f.to_json()["rows"] for f in check_manifests(paths).findings
     ]
+
+
+@pytest.mark.speech
+def test_a_pool_and_then_its_splits_with_one_cache(tmp_path, shared_speech):
+    """As a run does that makes its splits itself: the second check hears nothing and says what it would without a cache."""
+    files = sorted((shared_speech / "read/harvard").glob("*.wav"))
+    wave, rate = soundfile.read(files[0])
+    soundfile.write(tmp_path / "copy.wav", 0.5 * wave[2000:], rate)
+    rows = [Clip(f.stem, f, f.stem, split="manifest", row=i + 1) for i, f in enumerate([*files, tmp_path / "copy.wav"])]
+    for test in ({1, 3, 5}, {0, 1, 2}):  # the original is row 0, its copy the last one
+        cache = tmp_path / f"{min(test)}.sqlite"
+        pool = check_clips(rows, cache=cache)
+        assert pool.heard == len(rows) and pool.same_audio
+        dealt = [replace(c, split="test" if i in test else "train", duration_s=None) for i, c in enumerate(pool.kept)]
+        again, anew = check_clips(dealt, cache=cache), check_clips(dealt)
+        assert again.kept == anew.kept and again.heard == 0
+        assert [(f.check, f.splits) for f in again.findings] == [(f.check, f.splits) for f in anew.findings]
+        assert [f.check for f in again.blocks] == (["audio_similar"] if 0 in test else [])
