@@ -115,16 +115,16 @@ def _embedded(folder: Path) -> Iterator[Finding]:
         yield Finding("embedded voices", "warn", "not installed: rehear demo cannot speak its corpus (make demo)")
 
 
-def _torch(folder: Path) -> Iterator[Finding]:
-    try:
-        import torch
-    except ImportError as error:
-        yield Finding("torch", "fail", f"cannot be imported ({error})")
-        return
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-    yield Finding("torch", "ok", f"{torch.__version__}, {gpus or 'no'} GPU")
+def _gpus(folder: Path) -> Iterator[Finding]:
+    """Devices that the driver shows; nothing is imported for it."""
+    gpus = len(list(Path("/dev").glob("nvidia[0-9]*")))
+    cuda = "+cpu" not in importlib.metadata.version("torch")
+    if gpus and not cuda:
+        yield Finding("GPU", "warn", f"{gpus} there, and torch is a build for processors only: it will not be used")
+    else:
+        yield Finding("GPU", "ok", f"{gpus} there" if gpus else "none: training runs on the processor")
 
 
 LOOKS: tuple[Callable[[Path], Iterator[Finding]], ...] = (
-    _python, _libraries, _cores, _memory, _disk, _git, _torch, _embedded,
+    _python, _libraries, _cores, _memory, _disk, _git, _gpus, _embedded,
 )  # fmt: skip
