@@ -50,13 +50,14 @@ LIMIT = 64
 SETTINGS = {
     "easy": "some words wrong (greedy WER up to 0.34)",
     "hard": "most words wrong (greedy WER from 0.5)",
-    "all_right": "every clip right already",
+    "all_right": "every clip right already (the references are the model's own greedy answers)",
     "all_wrong": "noise without speech, with references",
     "wrong_references": "train references dealt out anew",
     "wrong_prompt": "a prompt in another language",
     "mixed_right_hard": "half right already, half hard",
     "mixed_easy_hard": "half easy, half hard",
 }
+Graded = tuple[Clip, str, float]
 WRONG_PROMPT = "Sehr geehrte Damen und Herren, anbei erhalten Sie das Protokoll der gestrigen Sitzung."
 
 
@@ -86,31 +87,32 @@ def speak(out: Path) -> Path:
     return manifest
 
 
-def graded(out: Path, heard: Recogniser) -> list[tuple[Clip, float]]:
-    """Every clip of the pool with its greedy WER."""
+def graded(out: Path, heard: Recogniser) -> list[Graded]:
+    """Every clip of the pool with the seed model's greedy answer and its WER."""
     clips = [replace(c, audio_sha256=clip_digest(read_clip(c))) for c in read_manifest(speak(out), "pool").rows]
     path = out / "graded.json"
     if not path.is_file():
         answers = heard.greedy(clips, "", LIMIT, progress("grading"))
         path.write_text(json.dumps({a.clip_id: a.text for a in answers}))
     texts = json.loads(path.read_text())
-    return [(c, score_pairs([c.text or ""], [texts[c.id]], PROFILE).value or 0.0) for c in clips]
+    return [(c, texts[c.id], score_pairs([c.text or ""], [texts[c.id]], PROFILE).value or 0.0) for c in clips]
 
 
 def progress(what: str) -> Any:
     return lambda done, total: print(f"\r{what} {done}/{total}", end="" if done < total else "\n", file=sys.stderr)
 
 
-def clips_for(setting: str, pool: Sequence[tuple[Clip, float]]) -> list[Clip]:
-    """The clips of a setting, enough for its three splits, speakers apart."""
-    right = [c for c, wer in pool if wer == 0]
-    easy = [c for c, wer in pool if 0 < wer <= 0.34]
-    hard = [c for c, wer in pool if 0.5 <= wer <= 1.0]
+def clips_for(setting: str, pool: Sequence[Graded]) -> list[Clip]:
+    """The clips of a setting, enough for its three splits."""
+    easy = [c for c, _, wer in pool if 0 < wer <= 0.34]
+    hard = [c for c, _, wer in pool if 0.5 <= wer <= 1.0]
+    right = [replace(c, text=text) for c, text, wer in pool if wer <= 0.34]
     kinds = {
         "easy": [easy], "hard": [hard], "all_right": [right], "all_wrong": [easy], "wrong_references": [easy],
         "wrong_prompt": [easy], "mixed_right_hard": [right, hard], "mixed_easy_hard": [easy, hard],
     }[setting]  # fmt: skip
-    return [c for row in zip(*kinds) for c in row] if len(kinds) > 1 else list(kinds[0])
+    by_split = {s: [[c for c in k if SPLIT_OF[c.speaker or ""] == s] for k in kinds] for s in SIZES}
+    return [c for held in by_split.values() for row in zip(*held) for c in row]
 
 
 def splits_of(clips: Sequence[Clip]) -> dict[str, list[Clip]]:

@@ -138,7 +138,8 @@ def verdict(
     contrast = sum(g.contrast for g in stats.groups)
     usable = contrast if selected is None else selected
     all_right = {g.clip_id for g in stats.groups if g.mean_errors == 0}
-    right = _share(len(all_right), o.clips)
+    # nothing can beat a greedy answer without error, however much the samples differ
+    right = _share(sum(0 in (g.mean_errors, g.greedy_errors) for g in stats.groups), o.clips)
     # wrong throughout: no answer of a flat group is without error
     wrong = _share(sum(not g.contrast and bool(g.best_errors) for g in stats.groups), o.clips)
     evidence: dict[str, Any] = {
