@@ -2,14 +2,20 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.e2e.conftest import environment, rehear
+from tests.e2e.conftest import command, environment, rehear
 from tests.tools.decode import planted
 from tests.tools.serve.conftest import start
+from tools.audio.identity import clip_digest
+from tools.audio.read import read_clip
 from tools.rows import Clip
 
 pytestmark = [pytest.mark.seed_model, pytest.mark.voices]
@@ -177,22 +183,57 @@ def test_given_answers_are_mined_and_judged_the_same_way(mined, small_brief, tmp
     assert done.returncode == 5 and "no greedy answer" in json.loads(done.stdout)["error"]["message"]
 
 
+def heard_clips(brief):
+    """The brief's rows as a planted server knows them: by their samples."""
+    rows = [
+        Clip(r["audio_filepath"], Path(r["audio_filepath"]), r["text"])
+        for split in ("train", "dev", "test", "retention")
+        for r in map(json.loads, (brief.parent / f"{split}.jsonl").read_text().splitlines())
+    ]
+    return [replace(c, audio_sha256=clip_digest(read_clip(c))) for c in rows]
+
+
+class Slow(planted.Planted):
+    def answers(self, clip_id, ref, body):
+        time.sleep(0.1)
+        return super().answers(clip_id, ref, body)
+
+
+def test_a_served_mining_that_was_stopped_and_killed_goes_on_and_asks_for_nothing_twice(small_brief, tmp_path):
+    workdir = tmp_path / "w"
+    with Slow(heard_clips(small_brief)) as server:
+        seed = {"endpoints": server.url, "model": "planted", "backoff_s": 0.01, "concurrency": 2}
+        brief = other_brief(small_brief, "stopped", seed_model=seed, prompts=["Orders."])
+        ended = []
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            started, at = (
+                subprocess.Popen(
+                    command("mine", brief, "--workdir", workdir, "--json"),
+                    cwd=tmp_path,
+                    env=environment(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                ),
+                server.asked,
+            )
+            while server.asked < at + 30 and started.poll() is None:
+                time.sleep(0.02)
+            started.send_signal(sign)
+            ended.append(started.wait(60))
+        done = rehear("mine", brief, "--workdir", workdir, "--json", cwd=tmp_path)
+        sampled = {k: v for k, v in server.seen.items() if k[1] > 0}
+    assert ended == [143, -signal.SIGKILL] and done.returncode == 0, (ended, done.stdout)
+    kept = [json.loads(x) for x in (workdir / "rollouts/mine-1.jsonl").read_text().splitlines()]
+    assert len({(a["clip_id"], a["index"]) for a in kept}) == len(kept) == 8 * 9
+    assert sum(v > 1 for v in sampled.values()) <= 8 + 4, "the probe's, and what was in flight"
+    clean(workdir)
+
+
 @pytest.mark.parametrize(
     ("kind", "named"), [(planted.OneAnswer, "one_answer"), (planted.IgnoresTemperature, "temperature_ignored")]
 )
 def test_f31_a_server_that_does_not_sample_is_named_before_anything_is_counted(kind, named, small_brief, tmp_path):
-    rows = [
-        Clip(r["audio_filepath"], Path(r["audio_filepath"]), r["text"])
-        for split in ("train", "dev", "test", "retention")
-        for r in map(json.loads, (small_brief.parent / f"{split}.jsonl").read_text().splitlines())
-    ]
-    from dataclasses import replace
-
-    from tools.audio.identity import clip_digest
-    from tools.audio.read import read_clip
-
-    clips = [replace(c, audio_sha256=clip_digest(read_clip(c))) for c in rows]
-    with kind(clips) as server:
+    with kind(heard_clips(small_brief)) as server:
         seed = {"endpoints": server.url, "model": "planted", "backoff_s": 0.01}
         brief = other_brief(small_brief, f"f31-{named}", seed_model=seed, prompts=["Orders."])
         done = rehear("mine", brief, "--workdir", tmp_path / "w", "--json", cwd=tmp_path)
