@@ -150,7 +150,9 @@ def _open_inside(path: Path, container: Path, member: str) -> soundfile.SoundFil
 def _open(source: Path | io.BytesIO, path: Path) -> soundfile.SoundFile:
     try:
         file = soundfile.SoundFile(source)
-    except (soundfile.SoundFileError, TypeError, ValueError, OSError, RuntimeError) as error:
+    except TypeError as error:  # libsndfile takes a name in .raw at its word
+        raise AudioError("unreadable", f"{path} has no header that tells its rate: save it as WAV") from error
+    except (soundfile.SoundFileError, ValueError, OSError, RuntimeError) as error:
         raise AudioError("unreadable", f"{path} is not readable audio: {_why(error)}") from error
     try:
         _plausible(file, path)

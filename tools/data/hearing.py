@@ -189,7 +189,7 @@ def _different(state: _State, stored: npt.NDArray[np.bool_]) -> list[tuple[int, 
         sentences = table["sentence"][[one, two]]
         other_words = sentences[0] != sentences[1] and sentences.all()
         other_file = table["file"][one] != table["file"][two]
-        if other_words and other_file and state.digest[a] != state.digest[b]:
+        if other_words and other_file and state.digest[a] != state.digest[b] and not {(a, b), (b, a)} & set(out):
             out.append((a, b))
         if len(out) == PAIRS:
             break
