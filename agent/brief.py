@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError,
 
 from agent.ledger.chain import digest
 from agent.questions import QUESTION_IDS, QUESTIONS, Question
+from agent.redact import redact
 from tools.errors import UsageError
 
 __all__ = ["QUESTION_IDS", "Brief", "BudgetBrief", "DataBrief", "Question"]
@@ -152,6 +153,7 @@ class Brief(_Part):
         except ValidationError as err:
             raise UsageError(_first_error(err, where)) from err
         brief._base = Path(base)
+        _without_secrets(brief.to_json(), where)
         return brief
 
     def to_json(self) -> dict[str, Any]:
@@ -263,6 +265,13 @@ def _known_keys(values: Mapping[str, Any], model: type[BaseModel], where: str, u
         inner: type[BaseModel] | None = {"data": DataBrief, "budget": BudgetBrief}.get(str(key))  # type: ignore[assignment]
         if inner and not under and isinstance(value, Mapping):
             _known_keys(value, inner, where, f"{key}.")
+
+
+def _without_secrets(values: Mapping[str, Any], where: str) -> None:
+    """A brief is stored and committed as it was given, so what looks like a secret must not stand in it."""
+    for key, value in values.items():
+        if redact({key: value}) != {key: value}:
+            raise UsageError(f"{where}: {key} holds what looks like a secret: take it out, keys go by the environment")
 
 
 def _first_error(err: ValidationError, where: str) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from tools.rows import Answer, Clip
+from tools.verbs.recogniser import Recogniser
 
 WORDS = (
     "please move six crates to the office before monday morning and call nine drivers about seven late boxes".split()
@@ -69,12 +70,10 @@ class FakePolicy:
         return list(range(len(text.split())))
 
 
-class FakeRecogniser:
+class FakeRecogniser(Recogniser):
     """`skill` maps a digest to the share of words it misreads; an unknown digest (the seed's) misreads half."""
 
     chunk = 16
-    trains = can_sample = can_repeat = True
-    given = False
 
     def __init__(self, weights: Path, skill: dict[str, float], tick: Callable[[str], None] = lambda what: None) -> None:
         self.tick = tick
@@ -91,11 +90,6 @@ class FakeRecogniser:
 
     def longest_reference(self, clips: Sequence[Clip]) -> tuple[int, str]:
         return max(((self.reference_tokens(c), c.id) for c in clips), default=(1, ""))
-
-    def provenance(self) -> dict[str, Any]:
-        from tools.policy.export import base_provenance
-
-        return {k: base_provenance(self.policy.folder, self.policy.digest)[k] for k in ("name", "licence")}
 
     def describe(self) -> dict[str, Any]:
         return {"digest": self.policy.digest, "multilingual": False, "window_s": 30.0}
