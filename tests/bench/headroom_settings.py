@@ -163,7 +163,7 @@ def noise(folder: Path, clip: Clip) -> Path:
     import numpy as np
     import soundfile
 
-    path = folder / "noise" / f"{clip.id}.wav"
+    path = folder / "noise" / clip.audio.name
     path.parent.mkdir(exist_ok=True)
     rng = np.random.default_rng(int.from_bytes(clip.id.encode(), "big") % 2**32)
     soundfile.write(path, rng.normal(0, 0.05, len(read_clip(clip))), 16_000, subtype="PCM_16")
