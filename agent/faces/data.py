@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tools.errors import UsageError
+from tools.errors import RehearError, UsageError
 
 if TYPE_CHECKING:
     from tools.data.report import CheckReport
@@ -65,13 +67,43 @@ def refuse_replacing(path: Path, manifests: Sequence[Path]) -> None:
         raise UsageError(f"{path} is one of the manifests that were given: write to another path, nothing is replaced")
 
 
+class _Signal(BaseException):
+    """A signal on its way out of whatever was running."""
+
+
+class Stopped(RehearError):
+    """Stopped by SIGINT or SIGTERM: exit 130 or 143, nothing half written."""
+
+    kind = "interrupted"
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """While the block runs, SIGINT and SIGTERM end it with one sentence. Raises Stopped."""
+
+    def heard(signum: int, _: Any) -> None:
+        raise _Signal(signum)
+
+    before = {s: signal.signal(s, heard) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    except _Signal as stop:
+        stopped = Stopped("stopped: nothing that was given has been changed, run it again")
+        stopped.exit_code = 128 + int(stop.args[0])
+        raise stopped from None
+    finally:
+        for s, handler in before.items():
+            signal.signal(s, handler)
+
+
 def run_check(manifests: list[Path], options: dict[str, Any], outputs: Outputs, json_: bool) -> int:
     """Checks, writes, prints; the exit code is 5 where something blocks."""
     from tools.data.checks import check_paths
 
     given = {name: value for name, value in options.items() if value is not None}
-    report = check_paths(manifests, progress=_progress(json_), **given)
-    written = outputs.write(report, manifests)
+    with stoppable():
+        report = check_paths(manifests, progress=_progress(json_), **given)
+        written = outputs.write(report, manifests)
     document = report.to_json() | {"heard": report.heard} | ({"written": written} if written else {})
     if json_:
         print(json.dumps(document, ensure_ascii=False))
@@ -140,7 +172,8 @@ def registry_build(
     from tools.data.registry import build
 
     refuse_replacing(out, manifests)
-    built = build(manifests, out, name=name)
+    with stoppable():
+        built = build(manifests, out, name=name)
     document = built.to_json()
     if json_:
         print(json.dumps(document, ensure_ascii=False))
@@ -169,7 +202,8 @@ def registry_check(
 
     if write_clean:
         refuse_replacing(write_clean, [*manifests, registry])
-    report = collide(manifests, registry, write_clean, drop_text)
+    with stoppable():
+        report = collide(manifests, registry, write_clean, drop_text)
     document = report.to_json() | ({"written": [str(write_clean)]} if write_clean else {})
     if json_:
         print(json.dumps(document, ensure_ascii=False))

@@ -2,11 +2,14 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import time
 
 import pytest
 import soundfile
 
-from tests.e2e.conftest import rehear
+from tests.e2e.conftest import command, environment, rehear
 from tools.data.manifest import read_manifest
 
 pytestmark = pytest.mark.speech
@@ -150,3 +153,17 @@ def test_odd_paths_get_one_sentence(shared_speech, tmp_path):
         done = rehear("check", shared_speech / name, "--json", cwd=tmp_path)
         assert done.returncode == 2 and says in document(done)["error"]["message"], name
         assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_check_with_one_document(shared_speech, tmp_path, sent, code):
+    args = command("check", shared_speech / "digits/manifest.jsonl", "--cache", tmp_path / "heard.sqlite", "--json")
+    process = subprocess.Popen(
+        args, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while not (tmp_path / "heard.sqlite").exists():  # it is at work
+        time.sleep(0.02)
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code and len(out.splitlines()) == 1
+    assert json.loads(out)["error"]["kind"] == "interrupted" and len(err.splitlines()) == 1

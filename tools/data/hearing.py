@@ -181,7 +181,8 @@ def _different(state: _State, stored: npt.NDArray[np.bool_]) -> list[tuple[int, 
     """Pairs of stored stretches known to differ: other sentence, other digest, other file."""
     usable = [int(s) for s in np.flatnonzero(stored) if s in state.digest and state.usable[state.members(int(s))].any()]
     first = {s: state.rows[state.members(s)[0]] for s in usable}
-    table, out = state.table, []
+    table = state.table
+    out: list[tuple[int, int]] = []
     rng = np.random.default_rng(0)
     for _ in range(8 * PAIRS if len(usable) > 1 else 0):
         a, b = (usable[int(i)] for i in rng.choice(len(usable), 2, replace=False))
