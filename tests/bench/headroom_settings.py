@@ -13,6 +13,7 @@ Kinds of clips are chosen by the seed model's own greedy answers, before any set
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -165,7 +166,7 @@ def noise(folder: Path, clip: Clip) -> Path:
 
     path = folder / "noise" / clip.audio.name
     path.parent.mkdir(exist_ok=True)
-    rng = np.random.default_rng(int.from_bytes(clip.id.encode(), "big") % 2**32)
+    rng = np.random.default_rng(list(hashlib.sha256(clip.id.encode()).digest()))
     soundfile.write(path, rng.normal(0, 0.05, len(read_clip(clip))), 16_000, subtype="PCM_16")
     return path
 
