@@ -17,6 +17,7 @@ from tools.rows import Clip
 
 FAR, CLOSE = 0.6, 0.35  # share of characters that differ: not this clip's answer at all; clearly that clip's answer
 LEAK_WORDS = 3
+TELLING = 4  # words that a reference needs before it stands for its clip alone
 _TURN = regex.compile(r"<\|im_(?:start|end)\|>|</?think>|<\|audio\|>|<\|startoftranscript\|>")
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}']+")
 
@@ -30,32 +31,14 @@ def plain(text: str) -> str:
     return " ".join(words(text))
 
 
-def swapped(clips: Sequence[Clip], texts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Pairs of clips whose answers fit each other's reference and not their own."""
-    held = [c for c in clips if plain(c.text or "") and plain(texts.get(c.id, ""))]
-    if len(held) < 2:
-        return []
-    refs, hyps = [plain(c.text or "") for c in held], [plain(texts[c.id]) for c in held]
-    wrong = [
-        i for i, (r, h) in enumerate(zip(refs, hyps)) if Levenshtein.normalized_distance(r, h) >= FAR
-    ]  # only these can be swapped: the table stays small
-    if len(wrong) < 2:
-        return []
-    table = cdist(
-        [hyps[i] for i in wrong], [refs[i] for i in wrong], scorer=Levenshtein.normalized_distance, dtype=np.float32
-    )
-    fits = table <= CLOSE
-    return [
-        (held[wrong[a]].id, held[wrong[b]].id)
-        for a in range(len(wrong))
-        for b in range(a + 1, len(wrong))
-        if fits[a, b] and fits[b, a]
-    ]
+def _telling(clips: Sequence[Clip], texts: Mapping[str, str]) -> list[Clip]:
+    """Clips that can be told from others by their words: a label or a yes is said in many of them."""
+    return [c for c in clips if len(words(c.text or "")) >= TELLING and plain(texts.get(c.id, ""))]
 
 
 def moved(clips: Sequence[Clip], texts: Mapping[str, str]) -> list[str]:
     """Clips whose answer is, nearly word for word, another clip's reference (swaps, shifts and doubles alike)."""
-    held = [c for c in clips if plain(c.text or "") and plain(texts.get(c.id, ""))]
+    held = _telling(clips, texts)
     refs, hyps = [plain(c.text or "") for c in held], [plain(texts[c.id]) for c in held]
     wrong = [i for i, (r, h) in enumerate(zip(refs, hyps)) if Levenshtein.normalized_distance(r, h) >= FAR]
     if not wrong:
