@@ -18,7 +18,7 @@ SHARE = 0.28  # of the smaller set's words that must be in both
 WINDOW_S = 8.0  # a long clip is looked at in stretches of this length, half overlapping
 COVERED = (
     "exact: equal decoded samples under any name, container, lossless encoding or bit depth; near, for clips of 2 s or more: "
-    "level, rate, MP3, Opus, mu-law, crop, padding, speed changed by up to 10 %, most of noise to 20 dB and of reverberation. "
+    "level, rate, MP3, Opus, mu-law, crop, padding, speed changed by up to 10 %, three in four at 20 dB of noise or in a small room. "
     "Without the audio a near collision may also be the same words spoken again by the same synthetic voice"
 )
 
