@@ -69,11 +69,15 @@ def is_boundary(update: int, size: int, checkpoint_every: int) -> bool:
 
 
 def going_on(stage: Stage) -> Going:
-    """Decide. The questions in order: limits, refills, dev; a reward that rises alone is a reason to look, not to go on."""
-    fresh = [p for p in stage.points if p.update > stage.update - stage.size]
-    known = [p for p in stage.points if p.eligible and p.dev is not None]
-    if fresh and not any(p.eligible for p in fresh):
-        text = "no checkpoint of the last stage keeps retention and classes within their limits: the earlier one stays"
+    """Decide. The questions in order: limits, refills, dev; a reward that rises alone is a reason to look, not to go on.
+
+    Retention wavers from checkpoint to checkpoint: the first stage, or two in a row, without any within the limits end a run.
+    Which checkpoint is taken is the selection's to say; whether dev still falls is asked of all of them.
+    """
+    recent = [p for p in stage.points if p.update > stage.update - 2 * stage.size]
+    known = [p for p in stage.points if p.dev is not None]
+    if recent and not any(p.eligible for p in recent):
+        text = "no checkpoint of late keeps retention and classes within their limits: the earlier acceptable one stays"
         return Going(False, "limits", text)
     if stage.offered and stage.refill_share >= REFILLS_DOMINATE:
         text = (

@@ -14,7 +14,9 @@ def stage(points, offered=100, retained=90, rises=True, update=20, noise=0.0):
         (stage([(10, 0.35, True), (20, 0.30, True)]), True, "improving"),
         (stage([(10, 0.30, True), (20, 0.35, True)]), True, "improving"),  # the best is still of this stage
         (stage([(20, 0.3, True), (30, 0.31, True), (40, 0.32, True)], update=40), False, "no_new_best"),
-        (stage([(20, 0.3, True), (30, 0.2, False), (40, 0.1, False)], update=40), False, "limits"),
+        (stage([(20, 0.3, True), (30, 0.2, False), (40, 0.1, False)], update=40), True, "improving"),  # it wavers
+        (stage([(20, 0.3, True), *((u, 0.2 - u / 1000, False) for u in (30, 40, 50, 60))], update=60), False, "limits"),
+        (stage([(10, 0.3, False), (20, 0.2, False)]), False, "limits"),
         (stage([(10, 0.3, True), (20, 0.2, True)], retained=40), False, "refills"),
         (stage([(10, 0.41, True), (20, 0.4, True)]), False, "inspect"),
         (stage([(10, 0.41, True), (20, 0.4, True)], rises=False), False, "flat"),
