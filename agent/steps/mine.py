@@ -38,7 +38,12 @@ def run(context: Context) -> str:
         if first is None:
             return "exhausted"
         look_at_references(context, first.groups)
-        if not first.verdict.learn and first.verdict.reason in ("too_little_contrast", "all_right", "all_wrong"):
+        if not first.verdict.learn and first.verdict.reason in (
+            "too_little_contrast",
+            "no_headroom",
+            "all_right",
+            "all_wrong",
+        ):
             context.notice(f"{first.verdict.text()} Sampling one other subset before giving up.")
             second = _mine(context, f"{prefix}mine-2", exclude=gone | {g.clip_id for g in first.groups})
             if second is not None:

@@ -19,6 +19,7 @@ Reason = Literal[
     "sampler_not_sampling",
     "references_doubtful",
     "too_little_contrast",
+    "no_headroom",
     "not_sampled",
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
@@ -40,6 +41,10 @@ ADVICE: dict[Reason, str] = {
     "references_doubtful": (
         "On many clips all samples agree with each other and not with the reference. Listen to the clips listed and "
         "correct their references or their order before training."
+    ),
+    "no_headroom": (
+        "The samples differ, and yet the best of them make no fewer errors in all than the model's own first choice: there is "
+        "nothing for it to learn from them. Mine harder audio, or draw more answers at a lower temperature."
     ),
     "not_sampled": (
         "The server gives greedy answers only, so what greedy costs is known and what sampling would give is not. Serve the "
@@ -177,7 +182,7 @@ def _reason(e: dict[str, Any], t: Thresholds) -> Reason:
         return "all_wrong"  # even the best of the samples has next to nothing of the reference: what differs is chance
     enough = e["usable_groups"] >= t.min_groups and e["contrast_share"] >= t.min_contrast_share
     if enough and (e["better_share"] is None or e["better_share"] >= t.min_better_share):
-        return "enough_contrast"
+        return "no_headroom" if e["headroom"] is not None and e["headroom"] <= 0 else "enough_contrast"
     if e["right_share"] >= t.right_share:
         return "all_right"
     if e["flat_and_wrong_share"] >= t.right_share:

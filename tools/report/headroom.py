@@ -16,6 +16,7 @@ SAYS = {
     "sampler_not_sampling": "The sampler is not sampling: its answers are copies.",
     "references_doubtful": "Do not train: the references do not belong to the audio.",
     "too_little_contrast": "Reinforcement would hardly help: too few clips have samples of different worth.",
+    "no_headroom": "Nothing to learn from these samples: the best of them are no better than the first choice.",
     "not_sampled": "Not known: this server gives greedy answers only.",
 }
 

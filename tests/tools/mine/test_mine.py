@@ -215,6 +215,12 @@ def varied_but_wrong(i: int) -> Group:
             "references_doubtful",
         ),
         ([group(f"m{i}", MIXED) for i in range(3)] + [varied_but_wrong(i) for i in range(4)], "too_little_contrast"),
+        # some clips gain a word and others lose two: in all, the best samples are no better than greedy
+        (
+            [group(f"m{i}", MIXED, greedy="one two three") for i in range(4)]
+            + [group(f"n{i}", ["one two", "one"] * 2, greedy=REF) for i in range(6)],
+            "no_headroom",
+        ),
         # contrast, but greedy is right everywhere: nothing can pull the model up
         ([group(f"m{i}", ["one two", "one", WRONG, "two"], greedy=REF) for i in range(10)], "all_right"),
     ],
@@ -229,7 +235,7 @@ def test_verdicts(groups: list[Group], reason: str) -> None:
 
 
 def test_every_reason_is_reachable_and_unlearnable_ones_name_the_way_out() -> None:
-    assert len(REASONS) == 7
+    assert len(REASONS) == 8
     assert judge([varied_but_wrong(0)], sampled=False).reason == "not_sampled"
     assert "SFT" in judge([varied_but_wrong(i) for i in range(10)]).advice
 
