@@ -292,7 +292,9 @@ def test_f51_a_real_disk_that_is_full(tmp_path: Path) -> None:
                         handle.write(b"\0" * 4096)
                         handle.flush()
 
-        with pytest.raises(CheckError, match=r"[\d,]+ bytes .* [\d,]+ are free: make room and run again, nothing is lost"):
+        with pytest.raises(
+            CheckError, match=r"[\d,]+ bytes .* [\d,]+ are free: make room and run again, nothing is lost"
+        ):
             toy.run(small / "s", settings, on_event=fill)
         (small / "filler").unlink()
         found = disk.find_checkpoints(small / "s" / "checkpoints")
