@@ -84,7 +84,7 @@ def test_a_transcribe_keeps_what_the_plan_says(tmp_path: Path, surface: str) -> 
     row = memory_plan(str(folder), surface, seconds=(3.2,), answers=(6,))["activations"][0]
     policy = TranscribePolicy.load(folder, precision="bf16")
     policy.trainable(surface)
-    request = (*(t for t in policy.prompt_ids() if t != policy.audio_token),)[:32] + (policy.audio_token,)
+    request = (*(*(t for t in policy.prompt_ids() if t != policy.audio_token),)[:32], policy.audio_token)
     answers = [[tuple(range(40, 40 + row["answer_tokens"]))] * 6]
 
     def run() -> Any:
