@@ -247,3 +247,18 @@ def test_what_shall_be_kept_is_mined_and_trained_on_beside_what_shall_improve(ma
     result = json.loads((tmp_path / "w/report/result.json").read_text())
     assert result["mix"]["presented"]["retention"] > 0
     clean(tmp_path / "w")
+
+
+def test_killed_while_the_report_is_written_it_is_written_anew_and_clean(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tools import report
+
+    maker, render = make(), report.render_all
+    monkeypatch.setattr(report, "render_all", lambda workdir: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        maker.run(tmp_path / "w")
+    clean(tmp_path / "w")
+    monkeypatch.setattr(report, "render_all", render)
+    assert maker.run(tmp_path / "w", start="handover")["outcome"] == "done"
+    clean(tmp_path / "w")

@@ -89,27 +89,6 @@ def test_one_changed_byte_of_one_stored_hypothesis_is_found_and_named(finished, 
     assert any(f["path"] == "evals/seed-test/rows.jsonl" and f["line"] == 3 for f in files), found["violations"]
 
 
-@pytest.mark.parametrize("records", [11, 48])
-def test_killed_and_run_again_it_comes_to_the_same_end(finished, small_brief, tmp_path, records):
-    workdir = warmed(tmp_path / "killed", finished)
-    process = subprocess.Popen(
-        command("run", small_brief, "--workdir", workdir, "--json"),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    ledger = workdir / "ledger.jsonl"
-    while process.poll() is None and not (ledger.is_file() and ledger.read_bytes().count(b"\n") >= records):
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    done = rehear("run", small_brief, "--workdir", workdir, "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert decided(workdir) == decided(finished[0])
-    assert json.loads(rehear("audit", workdir, "--json", cwd=tmp_path).stdout)["ok"]
-
-
 def test_a_kill_inside_training_repeats_lost_updates_bit_for_bit_and_marks_the_attempt(finished, small_brief, tmp_path):
     workdir = warmed(tmp_path / "killed", finished)
     process = subprocess.Popen(
