@@ -17,7 +17,9 @@ from tools.verify.scores import read_rows
 Read = Callable[[str], str]
 
 
-def recompute_labels(rows_path: Path | str, normalise: Callable[[str], str], read: Read, invalid: str) -> dict[str, Any]:
+def recompute_labels(
+    rows_path: Path | str, normalise: Callable[[str], str], read: Read, invalid: str
+) -> dict[str, Any]:
     """label_error, macro_error, recall by class, invalid and rows of a rows.jsonl; CheckError for a broken row."""
     seen: Counter[str] = Counter()
     right: Counter[str] = Counter()
