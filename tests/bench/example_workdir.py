@@ -3,7 +3,7 @@
     python -m tests.bench.example_workdir FOLDER [OUT]      FOLDER: the customer's folder; OUT: default workdirs/example
 
 The paths of FOLDER stand in the example's records, so give one that says nothing about anybody's machine. Left out of the copy:
-git history, caches, checkpoints, the export, TensorBoard, and the report's pictures and page (`rehear report` renders them).
+git history, caches, checkpoints, the export and TensorBoard.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tools.embedded.corpus import build_corpus
 
 ROWS = {"train": 20, "dev": 10, "test": 20, "retention": 5}
 PRESET = {"updates": 8, "groups": 4, "answers": 4, "optimiser_steps": 2, "checkpoint_every": 4, "lr": 4.0e-5}
-LEFT_OUT = (".git", ".rehear", "checkpoints", "export", "tensorboard", "figures", "report.html", "*.tmp", "clips.jsonl")
+LEFT_OUT = (".git", ".rehear", "checkpoints", "export", "tensorboard", "*.tmp")
 
 
 def customer(folder: Path) -> Path:
