@@ -23,17 +23,16 @@ UNFILLED = {
 }
 
 
-def brief_form(values: Mapping[str, Any], path: Path) -> str:
+def brief_form(values: Mapping[str, Any], found: Mapping[str, Any], path: Path) -> str:
     """The text of a brief with `values` filled in; paths in it are relative to `path`'s folder.
 
-    What nobody may assume and `values` lacks stands as a comment too, marked FILL IN: left as it is, a run asks for it.
+    `found` is what the manifests tell. What nobody may assume and `values` lacks stands as a comment too, marked FILL IN: left as it is, a run asks for it.
     """
     known = {key: value for key, value in values.items() if value is not None}
-    found = _look(known, path)
     lines = [HEAD.format(name=path.name), f"name: {known.pop('name', _slug(path))}", ""]
     brief = Brief.build(known, base=path.parent)
     for key, ask in QUESTIONS.items():
-        question = ask(Brief.build({}, base=path.parent) if key in known else brief, found)
+        question = ask(Brief.build({}, base=path.parent) if key in known else brief, dict(found))
         if question is None and key not in known:
             continue
         lines += [] if question is None else [f"# {question.text}", f"#   ({question.why})"]
@@ -79,8 +78,7 @@ def write_form(path: Path, data: Mapping[str, Path | None], budget: str | None) 
     if budget is not None:
         values["budget"] = Brief.build({"name": _slug(path)}, base=path.parent).with_budget(budget).to_json()["budget"]
     path.parent.mkdir(parents=True, exist_ok=True)  # before looking: `..` in a path needs the folder it is in
-    text = brief_form(values, path.absolute())
-    path.write_text(text, encoding="utf-8")
-    brief = Brief.build(values, base=path.absolute().parent)
     found = _look(values, path.absolute())
+    path.write_text(brief_form(values, found, path.absolute()), encoding="utf-8")
+    brief = Brief.build(values, base=path.absolute().parent)
     return {"path": str(path), "open": [q.id for q in brief.missing(found) if q.default is None]}

@@ -29,6 +29,8 @@ app = typer.Typer(
 app.add_typer(registry, name="registry")
 Stream = Annotated[bool, typer.Option("--stream", help="One JSON event a line on stdout, the final document last.")]
 Workdir = Annotated[Path | None, typer.Option(help="Work directory (default workdirs/<name>).")]
+Budget = Annotated[str | None, typer.Option(help="Cap, such as 40cpu_minutes.")]
+Answers = Annotated[list[str] | None, typer.Option(help="ID=VALUE: answers an open question. Repeatable.")]
 Finished = Annotated[Path, typer.Argument(metavar="WORKDIR", help="A work directory.")]
 
 
@@ -51,8 +53,8 @@ def demo(
 def run(
     brief: Annotated[Path, typer.Argument(help="The brief (YAML): what you know, in house.md's keys.")],
     workdir: Workdir = None,
-    budget: Annotated[str | None, typer.Option(help="Cap, such as 40cpu_minutes.")] = None,
-    answer: Annotated[list[str] | None, typer.Option(help="ID=VALUE: answers an open question. Repeatable.")] = None,
+    budget: Budget = None,
+    answer: Answers = None,
     json_: Json = False,
     stream: Stream = False,
 ) -> None:
@@ -262,8 +264,8 @@ def plan(
 def mine(
     brief: Annotated[Path, typer.Argument(help="The brief; its seed_model may be a served model, or {answers: FILE}.")],
     workdir: Workdir = None,
-    budget: Annotated[str | None, typer.Option(help="Cap, such as 40cpu_minutes.")] = None,
-    answer: Annotated[list[str] | None, typer.Option(help="ID=VALUE: answers an open question. Repeatable.")] = None,
+    budget: Budget = None,
+    answer: Answers = None,
     json_: Json = False,
     stream: Stream = False,
 ) -> None:
@@ -306,7 +308,7 @@ def new(
     manifest: Annotated[
         Path | None, typer.Option(help="One manifest to be split, instead of train, dev and test.")
     ] = None,
-    budget: Annotated[str | None, typer.Option(help="Cap, such as 40cpu_minutes.")] = None,
+    budget: Budget = None,
     json_: Json = False,
 ) -> None:
     """Write a commented brief to fill in; says what is still open."""

@@ -78,13 +78,17 @@ JOBS += [("demo", seed, a) for seed in (0, 1, 2) for a in ARMS[2:4]] + [("demo",
 # --- data ----------------------------------------------------------------------------------------------------------
 
 
-def heard(manifest: Path, split: str) -> list[Clip]:
-    """The rows of a manifest with their audio digests, sorted by id."""
+def digested(clips: Sequence[Clip]) -> list[Clip]:
+    """The clips with their audio digests, sorted by id."""
     from tools.audio.identity import clip_digest
     from tools.audio.read import read_clip
 
-    rows = read_manifest(manifest, split).rows
-    return sorted((replace(c, audio_sha256=clip_digest(read_clip(c))) for c in rows), key=lambda c: c.id)
+    return sorted((replace(c, audio_sha256=clip_digest(read_clip(c))) for c in clips), key=lambda c: c.id)
+
+
+def heard(manifest: Path, split: str) -> list[Clip]:
+    """The rows of a manifest, digested."""
+    return digested(read_manifest(manifest, split).rows)
 
 
 def demo_splits(root: Path, seed: int) -> dict[str, list[Clip]]:
@@ -123,15 +127,8 @@ def digit_splits(root: Path) -> dict[str, list[Clip]]:
         split, takes = cast[str(clip.speaker)]
         if int(clip.extras["take"]) < takes:
             splits.setdefault(split, []).append(replace(clip, split=split))
-    splits = {name: _digested(clips) for name, clips in splits.items()}
+    splits = {name: digested(clips) for name, clips in splits.items()}
     return {**splits, "retention": demo_splits(root, 0)["retention"]}
-
-
-def _digested(clips: Sequence[Clip]) -> list[Clip]:
-    from tools.audio.identity import clip_digest
-    from tools.audio.read import read_clip
-
-    return sorted((replace(c, audio_sha256=clip_digest(read_clip(c))) for c in clips), key=lambda c: c.id)
 
 
 # --- one arm -------------------------------------------------------------------------------------------------------
@@ -209,7 +206,6 @@ class Bench:
         more = {"method": method, "updates": updates, "random_seed": self.seed, **dict(arm.extra)}
         config = make_config({**SETTINGS, **more})
         policy = model.policy
-        stop = policy.vocabulary.stop
 
         def evaluate(update: int) -> None:
             at, name = offset + update, f"{arm.name}-u{offset + update:03d}"
@@ -220,7 +216,7 @@ class Bench:
         result = train(
             policy, pool, model.cache.get, make_reward(arm.reward, SCORING), config, self._run_folder(arm, offset),
             prompts=lambda clip: policy.prompt_ids("", clip.lang, clip_id=clip.id), evaluate=evaluate,
-            targets=lambda clip: (*policy.tokenizer(f" {clip.text}", add_special_tokens=False).input_ids, stop),
+            targets=lambda clip: policy.answer_tokens(clip.text or ""),
         )  # fmt: skip
         for checkpoint in result.checkpoints:  # those of an attempt before a kill
             model.wear(self._weights(arm, offset, checkpoint["update"]))

@@ -52,16 +52,6 @@ def each_text(path: Path | str, keys: tuple[str, ...]) -> Iterator[Text]:
         yield from read_stm(path) if kind == "stm" else read_trn(path)
 
 
-def read_texts(path: Path | str, keys: tuple[str, ...]) -> dict[str, Text]:
-    """`each_text` by id. Raises CheckError for a doubled id as well."""
-    out: dict[str, Text] = {}
-    for row in each_text(path, keys):
-        if row.id in out:
-            raise CheckError(f"{path}, line {row.line} repeats the id {row.id!r}: each clip counts once.")
-        out[row.id] = row
-    return out
-
-
 # --- JSON ----------------------------------------------------------------------------------------------------------
 
 

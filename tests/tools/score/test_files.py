@@ -13,7 +13,7 @@ from tools.rows import ScoredRow
 from tools.score import compare_rows, score_rows
 from tools.score.filepairs import compare_files
 from tools.score.files import read_rows, score_files, stream_rows
-from tools.score.formats import HYP_KEYS, read_texts
+from tools.score.formats import HYP_KEYS, each_text
 from tools.score.sclite import write_trn
 from tools.text import profile
 
@@ -43,7 +43,7 @@ def test_nemo_output_holds_both_texts(tmp_path: Path) -> None:
     rows = [{"audio_filepath": "x.wav", "offset": 1.5, "text": "the cat", "pred_text": "the car"}]
     nemo = put(tmp_path / "out.json", *rows)
     assert score_files(nemo, nemo)["substitutions"] == 1
-    assert next(iter(read_texts(nemo, HYP_KEYS))) == "x.wav#1.5"
+    assert next(iter(each_text(nemo, HYP_KEYS))).id == "x.wav#1.5"
 
 
 def test_an_empty_hypothesis_is_not_a_missing_one(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_ctm_against_stm(tmp_path: Path) -> None:
 
 def test_ctm_by_recording(tmp_path: Path) -> None:
     (tmp_path / "hyp.ctm").write_text("r1 1 0.9 0.1 b\nr1 1 0.1 0.1 a\nr2 1 0.0 0.1 c\nr2 2 0.0 0.1 d\n")
-    texts = {key: one.text for key, one in read_texts(tmp_path / "hyp.ctm", HYP_KEYS).items()}
+    texts = {one.id: one.text for one in each_text(tmp_path / "hyp.ctm", HYP_KEYS)}
     assert texts == {"r1": "a b", "r2-1": "c", "r2-2": "d"}
 
 
