@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,26 @@ def rehear(*args, cwd, timeout=600):
     done = subprocess.run(command(*args), cwd=cwd, env=environment(), capture_output=True, text=True, timeout=timeout)
     assert "Traceback" not in done.stderr, done.stderr
     return done
+
+
+def line_count(path):
+    """Whole lines of a file; 0 where there is none."""
+    return path.read_bytes().count(b"\n") if path.is_file() else 0
+
+
+def begun(brief, workdir, cwd, reached):
+    """A run in a process of its own, as soon as `reached()` holds or it has ended."""
+    process = subprocess.Popen(
+        command("run", brief, "--workdir", workdir, "--json"),
+        cwd=cwd,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while process.poll() is None and not reached():
+        time.sleep(0.01)
+    return process
 
 
 def spread(rows, n):

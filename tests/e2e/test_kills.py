@@ -9,7 +9,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import tempfile
 import time
 from collections import Counter
@@ -18,32 +17,21 @@ from pathlib import Path
 import pytest
 
 from agent.ledger.chain import read_ledger
-from tests.e2e.conftest import command, environment, rehear
+from tests.e2e.conftest import begun, line_count, rehear
 from tests.e2e.test_main_job import decided, warmed
 
 pytestmark = [pytest.mark.seed_model, pytest.mark.voices]
 
 
-def count(path):
-    return path.read_bytes().count(b"\n") if path.is_file() else 0
-
-
 def kill_once(brief, workdir, rng, boundary):
     """Runs until a state is left (its commit is there) or some records further, and kills. False when it came to its end."""
-    process = subprocess.Popen(
-        command("run", brief, "--workdir", workdir, "--json"),
-        cwd=workdir.parent,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
     watched = workdir / (".git/logs/HEAD" if boundary else "ledger.jsonl")
-    due = count(watched) + (1 if boundary else rng.randint(1, 4))
-    while process.poll() is None and count(watched) < due:
-        time.sleep(0.01)
+    due = line_count(watched) + (1 if boundary else rng.randint(1, 4))
+    process = begun(brief, workdir, workdir.parent, lambda: line_count(watched) >= due)
     time.sleep(0 if boundary else rng.random() * 0.5)
     process.send_signal(signal.SIGKILL)
-    return process.wait() != 0
+    process.communicate()
+    return process.returncode != 0
 
 
 def killed_through(brief, workdir, finished, kills, seed):
@@ -88,16 +76,7 @@ def test_sixty_kills_change_nothing(finished, small_brief):
 @pytest.mark.parametrize("records", [12, 30, 55])
 def test_a_signal_stops_within_ten_seconds(finished, small_brief, tmp_path, records):
     workdir = warmed(tmp_path / "stopped", finished)
-    process = subprocess.Popen(
-        command("run", small_brief, "--workdir", workdir, "--json"),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    while process.poll() is None and count(workdir / "ledger.jsonl") < records:
-        time.sleep(0.02)
+    process = begun(small_brief, workdir, tmp_path, lambda: line_count(workdir / "ledger.jsonl") >= records)
     began = time.monotonic()
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)

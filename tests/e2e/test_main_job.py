@@ -4,12 +4,10 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import time
 
 import pytest
 
-from tests.e2e.conftest import command, environment, rehear
+from tests.e2e.conftest import begun, line_count, rehear
 from tools.train.metrics import final_view, read_metrics
 
 pytestmark = [pytest.mark.seed_model, pytest.mark.voices]
@@ -91,18 +89,10 @@ def test_one_changed_byte_of_one_stored_hypothesis_is_found_and_named(finished, 
 
 def test_a_kill_inside_training_repeats_lost_updates_bit_for_bit_and_marks_the_attempt(finished, small_brief, tmp_path):
     workdir = warmed(tmp_path / "killed", finished)
-    process = subprocess.Popen(
-        command("run", small_brief, "--workdir", workdir, "--json"),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
     metrics = workdir / "runs/run1/metrics.jsonl"
-    while process.poll() is None and not (metrics.is_file() and metrics.read_bytes().count(b"\n") >= 3):
-        time.sleep(0.01)
+    process = begun(small_brief, workdir, tmp_path, lambda: line_count(metrics) >= 3)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.communicate()
     assert rehear("run", small_brief, "--workdir", workdir, "--json", cwd=tmp_path).returncode == 0
     resumes = [row for row in read_metrics(metrics) if row.get("event") == "resume"]
     assert len(resumes) == 1
@@ -119,17 +109,8 @@ def test_a_kill_inside_training_repeats_lost_updates_bit_for_bit_and_marks_the_a
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143)])
 def test_a_signal_stops_cleanly_and_the_same_brief_resumes(finished, small_brief, tmp_path, signum, code):
     workdir = warmed(tmp_path / "stopped", finished)
-    process = subprocess.Popen(
-        command("run", small_brief, "--workdir", workdir, "--json"),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
     metrics = workdir / "runs/run1/metrics.jsonl"
-    while process.poll() is None and not metrics.is_file():
-        time.sleep(0.05)
+    process = begun(small_brief, workdir, tmp_path, metrics.is_file)
     process.send_signal(signum)
     out, err = process.communicate(timeout=60)
     assert process.returncode == code, err

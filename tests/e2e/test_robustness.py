@@ -4,13 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 import yaml
 
 from agent.ledger.chain import read_ledger
-from tests.e2e.conftest import command, environment, rehear
+from tests.e2e.conftest import begun, command, environment, line_count, rehear
 
 pytestmark = [pytest.mark.seed_model, pytest.mark.voices]
 
@@ -23,25 +22,14 @@ SECRETS = {
 }
 
 
-def begun(brief, workdir, cwd, records=8):
+def recorded(brief, workdir, cwd, records=8):
     """A run in a process of its own, once its ledger holds so many records."""
-    process = subprocess.Popen(
-        command("run", brief, "--workdir", workdir, "--json"),
-        cwd=cwd,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    ledger = workdir / "ledger.jsonl"
-    while process.poll() is None and not (ledger.is_file() and ledger.read_bytes().count(b"\n") >= records):
-        time.sleep(0.05)
-    return process
+    return begun(brief, workdir, cwd, lambda: line_count(workdir / "ledger.jsonl") >= records)
 
 
 def test_a_second_process_is_refused_and_a_signal_stops_the_first_resumable(small_brief, tmp_path):
     workdir = tmp_path / "work"
-    first = begun(small_brief, workdir, tmp_path)
+    first = recorded(small_brief, workdir, tmp_path)
     second = rehear("run", small_brief, "--workdir", workdir, "--json", cwd=tmp_path)
     assert second.returncode == 2 and f"pid {first.pid}" in json.loads(second.stdout)["error"]["message"]
     first.send_signal(signal.SIGTERM)
@@ -77,7 +65,7 @@ def test_a_full_disk_is_told_in_one_sentence_and_what_was_written_is_whole(small
     records, torn = read_ledger(workdir)
     assert records and not torn
     remount(disk, "size=400m")  # with room the same brief goes on
-    process = begun(small_brief, workdir, tmp_path, len(records) + 4)
+    process = recorded(small_brief, workdir, tmp_path, len(records) + 4)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
     assert read_ledger(workdir)[0][: len(records)] == records
