@@ -97,6 +97,7 @@ class Brief(_Part):
     data: DataBrief | None = None
     labels: list[str] | None = Field(default=None, min_length=2)
     metric: Literal["wer", "cer", "mer", "accuracy", "macro_recall"] | None = None
+    reward: str | dict[str, Any] | None = None  # what training pays for, see tools.reward.reward_from
     profile: str | None = Field(default=None, min_length=1)
     retention_limit: float | None = Field(default=None, ge=0, le=1)
     protected: list[str] | None = None  # labels whose recall must not fall

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from agent.forecast import Work
+from agent.forecast import ELSEWHERE, HERE, Work
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,4 +66,5 @@ def work_sizes(brief: Brief, rows: dict[str, int], config: GspoConfig, mining: M
         answers=config.answers,
         offer_factor=config.offer_factor,
         checkpoint_every=config.checkpoint_every,
+        decoding=ELSEWHERE if isinstance(brief.answer_to("seed_model"), dict) else HERE,
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def differences(context: Context) -> list[str]:
     """What of the frozen contract is no longer so: empty where the stored answers can be used."""
     from agent.steps.common import contract, profile_of, recogniser
-    from tools.reward import make_reward
+    from agent.steps.rewards import frozen_reward
     from tools.score.transcripts import ALIGNER, SCORER, SCORER_VERSION
 
     frozen, profile = contract(context), profile_of(context)
@@ -24,7 +24,7 @@ def differences(context: Context) -> list[str]:
             f"{frozen['scoring']['scorer']} {frozen['scoring']['version']} {frozen['scoring'].get('aligner', ALIGNER)}",
             f"{SCORER} {SCORER_VERSION} {ALIGNER}",
         ),
-        "reward": (frozen["reward"]["digest"][:12], make_reward(frozen["reward"]["name"], profile).digest[:12]),
+        "reward": (frozen["reward"]["digest"][:12], frozen_reward(context).digest[:12]),
     }
     return [f"{name}: {before} -> {after}" for name, (before, after) in now.items() if before != after]
 

@@ -15,7 +15,7 @@ from agent.ledger.evidence import Evidence
 def result_again(e: Evidence) -> dict[str, Any]:
     """The result as JSON would hold it. Raises what building it raises where a file it needs is gone."""
     from agent.act import Context
-    from agent.result import build_result
+    from agent.result.build import build_result
 
     made_from = ((e.result or {}).get("provenance") or {}).get("ledger", {}).get("records", len(e.records))
     session = _ReadOnly(e, made_from)

@@ -17,7 +17,7 @@ from agent.contract import (
     write_contract,
 )
 from agent.forecast import baseline_minutes
-from agent.label_result import COMPARATOR
+from agent.result.labels import COMPARATOR
 from agent.spending import spending
 from agent.steps.common import (
     clips_of,
@@ -35,6 +35,7 @@ from agent.steps.common import (
 )
 from agent.steps.reading import read_errors
 from agent.steps.references import answers_of, refuse_slipped
+from agent.steps.rewards import said_reward
 from agent.steps.seeds import named, probe_server
 from tools.rows import Clip
 
@@ -137,12 +138,11 @@ def _freeze(context: Context, prompt: str, limit: int) -> None:
         return
     brief, heard, profile = context.session.brief, recogniser(context), profile_of(context)
     from agent.presets import mining_plan
-    from tools.reward import make_reward
     from tools.score.transcripts import ALIGNER, SCORER, SCORER_VERSION
 
     mining = mining_plan(context.skill)
     labels, metric = labels_of(context), metric_of(context)
-    reward = make_reward("cer" if labels is None else "label_exact", profile)
+    reward = said_reward(context)
     protected = [] if labels is None else [profile.normalise(x) for x in brief.answer_to("protected") or []]
     parts = build_contract(
         seed_model={
@@ -162,7 +162,11 @@ def _freeze(context: Context, prompt: str, limit: int) -> None:
         },
         decoding={"kind": "greedy", "temperature": 0, "limit": limit, "chunk": heard.chunk},
         sampling=heard.sampling(mining.temperature, mining.answers, mining.extend_to),
-        reward={"name": reward.name, "digest": reward.digest},
+        reward={
+            "name": reward.name,
+            "digest": reward.digest,
+            **({"options": dict(reward.options)} if reward.options else {}),
+        },
         selection={
             "rule": CLASSES_RULE if protected else SELECTION_RULE,
             "metric": metric,

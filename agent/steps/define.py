@@ -10,6 +10,7 @@ from agent.forecast import as_rows, mined_minutes, smallest_minutes
 from agent.presets import choose_preset, mining_plan, work_sizes
 from agent.questions import TASKS
 from agent.steps.common import profile_of, recogniser
+from agent.steps.rewards import said_reward
 from agent.steps.seeds import refuse_to_train
 from tools.errors import BudgetError, UsageError
 
@@ -18,6 +19,7 @@ def run(context: Context) -> str:
     session = context.session
     brief = session.brief
     _suits(brief.answer_to("task"), str(brief.answer_to("metric")))
+    said_reward(context)
     refuse_to_train(context)
     model = recogniser(context).describe()
     _affordable(context)

@@ -8,7 +8,7 @@ from typing import Any
 
 from agent.act import Context
 from agent.disk import write_atomic
-from agent.result import build_result
+from agent.result.build import build_result
 from agent.steps.runs import selected_run
 
 

@@ -14,15 +14,14 @@ from agent.presets import MiningPlan, choose_preset, mining_plan
 from agent.spending import spending
 from agent.steps.common import SPLITS, clips_of, contract, labels_of, profile_of, recogniser, work_of, write_text
 from agent.steps.references import look_at_references
+from agent.steps.rewards import frozen_reward, order_of_reward
 from agent.steps.runs import pool_file, round_of
 from agent.steps.seeds import minable
 from agent.steps.summary import MIX, mixed_parts, summarise, watch_mix
-from tools.errors import CheckError
 from tools.rows import Answer, Clip, Group
 
 if TYPE_CHECKING:
     from tools.mine import MiningStats, MiningVerdict, Subset
-    from tools.reward import Reward
     from tools.score.labels import LabelSet
 
 
@@ -30,7 +29,7 @@ def run(context: Context) -> str:
     round_ = round_of(context)
     prefix = "" if round_ == 1 else f"refresh-{round_}-"
     with spending(context, "mine", mine_minutes(work_of(context))):
-        _order_of_reward(context)
+        order_of_reward(context)
         if not recogniser(context).can_sample:
             return _decide(context, Mined(f"{prefix}mine-1", unsampled(), [], context), round_)
         gone = seen_before(context, prefix)
@@ -174,7 +173,7 @@ def _sampled(context: Context, name: str, clips: list[Clip], n: int, first: int,
 
 def groups_of(context: Context, clips: list[Clip], answers: list[Answer]) -> list[Group]:
     """Answers -> groups with rewards, keyed by clip id."""
-    reward = _reward(context)
+    reward = frozen_reward(context)
     by_clip: dict[str, list[Answer]] = {c.id: [] for c in clips}
     greedy: dict[str, Answer] = {}
     for a in answers:
@@ -190,12 +189,6 @@ def groups_of(context: Context, clips: list[Clip], answers: list[Answer]) -> lis
             Group(c.id, tuple(by_clip[c.id]), rewards, g, None if g is None else reward(g.text, c.text or "", c.lang))
         )
     return out
-
-
-def _reward(context: Context) -> Reward:
-    from tools.reward import make_reward
-
-    return make_reward(contract(context)["reward"]["name"], profile_of(context))
 
 
 def errors_of(context: Context) -> Callable[[str, str], tuple[float, float]]:
@@ -220,18 +213,6 @@ def _label_errors(context: Context, labels: LabelSet) -> Callable[[str, str], tu
     """(clip id, answer) -> (0 or 1, 1): whether the answer, strictly read, is another label than the clip's."""
     truth = {c.id: labels.profile.normalise(c.text or "") for c in clips_of(context, "train")}
     return lambda clip_id, text: (float(labels.strict(text) != truth[clip_id]), 1.0)
-
-
-def _order_of_reward(context: Context) -> None:
-    """The reward must order bad outputs as it must, before anything is sampled with it."""
-    from tools.reward.audit import audit_reward
-
-    result = audit_reward(_reward(context))
-    if not result.ok:
-        raise CheckError(
-            f"the reward puts bad outputs in the wrong order: {'; '.join(map(str, result.violations[:3]))}"
-        )
-    context.decide("reward", contract(context)["reward"]["name"], "orders bad outputs as it must", {"ok": True})
 
 
 def _decide(context: Context, mined: Any, round_: int) -> str:

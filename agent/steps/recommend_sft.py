@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.act import Context
-from agent.result import build_result
+from agent.result.build import build_result
 from agent.steps.handover import publish
 
 

@@ -15,12 +15,12 @@ from agent.steps.common import (
     clips_of,
     contract,
     evaluate_model,
-    profile_of,
     rate,
     recogniser,
     seed_folder,
     work_of,
 )
+from agent.steps.rewards import frozen_reward
 from agent.steps.runs import REGISTRATION, current_run
 from agent.steps.stages import judge, outcome_of
 from tools.errors import BudgetError, CheckError
@@ -119,7 +119,6 @@ def _folder(context: Context) -> Path:
 def _train(context: Context, config: GspoConfig, pool: list[Clip]) -> RunResult:
     from tools.decode.encoder_cache import training_encode
     from tools.policy.load import load_policy
-    from tools.reward import make_reward
     from tools.train.trainer import train
 
     frozen, heard = contract(context), recogniser(context)
@@ -129,7 +128,7 @@ def _train(context: Context, config: GspoConfig, pool: list[Clip]) -> RunResult:
         policy,
         pool,
         training_encode(policy, heard.cache),
-        make_reward(frozen["reward"]["name"], profile_of(context)),
+        frozen_reward(context),
         config,
         _folder(context),
         prompts=lambda clip: policy.prompt_ids(prompt, clip.lang, clip_id=clip.id),

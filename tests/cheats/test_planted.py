@@ -14,6 +14,8 @@ from agent.ledger.audit import RULES, audit
 from agent.ledger.rowfiles import write_digests
 from tests.cheats.forge import Forger
 from tests.cheats.workdirs import copy
+from tools.reward import make_reward
+from tools.text import profile
 
 Plant = Callable[[Forger], Any]
 CHEATS: list[tuple[str, str, Plant]] = []
@@ -186,6 +188,19 @@ def the_metric_is_switched(f: Forger) -> None:
 @cheat("contract-wished")
 def the_retention_limit_is_loosened(f: Forger) -> None:
     f.freeze(lambda c: c["selection"].update(retention_limit=0.2))
+    f.save()
+
+
+@cheat("contract-wished")
+def training_pays_for_words_that_the_brief_does_not_name(f: Forger) -> None:
+    reward = make_reward("keyword", profile("english"), keywords=["crates"])
+    f.freeze(lambda c: c.update(reward={"name": reward.name, "digest": reward.digest, "options": dict(reward.options)}))
+    f.save()
+
+
+@cheat("contract-wished")
+def the_reward_is_another_than_its_name_says(f: Forger) -> None:
+    f.freeze(lambda c: c["reward"].update(digest=make_reward("wer", profile("english")).digest))
     f.save()
 
 

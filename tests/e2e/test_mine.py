@@ -153,6 +153,21 @@ def test_a_served_model_is_not_trained_and_its_weights_are_asked_for(served):
     assert done.returncode == 2 and "--answer seed_model=FOLDER" in message, message
 
 
+def test_what_was_mined_over_http_is_trained_from_the_same_weights_and_sampled_once(served, seed_folder, tmp_path):
+    brief, mined_at, _ = served
+    workdir = tmp_path / "run"
+    shutil.copytree(mined_at, workdir)
+    before = (workdir / "rollouts/mine-1.jsonl").read_bytes()
+    done = rehear("run", brief, "--workdir", workdir, "--answer", f"seed_model={seed_folder}", "--json", cwd=tmp_path)
+    document = json.loads(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert document["termination_reason"] in {"candidate_wins", "seed_wins", "not_shown"}
+    held = records(workdir)
+    assert any(r["kind"] == "decision" and r["payload"]["what"] == "reuse_answers" for r in held)
+    assert (workdir / "rollouts/mine-1.jsonl").read_bytes() == before
+    clean(workdir)
+
+
 def test_given_answers_are_mined_and_judged_the_same_way(mined, small_brief, tmp_path):
     workdir, _ = mined
     held = [

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tools.reward.make import NAMES, Reward, make_reward, on_grid
+from tools.reward.make import NAMES, Reward, make_reward, on_grid, reward_from
 
-__all__ = ["NAMES", "Reward", "make_reward", "on_grid"]
+__all__ = ["NAMES", "Reward", "make_reward", "on_grid", "reward_from"]

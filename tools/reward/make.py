@@ -79,6 +79,28 @@ def make_reward(
     return Reward(name, profile, options, "label" if name == "label_exact" else "transcript", digest, function)
 
 
+def reward_from(spec: str | Mapping[str, Any], profile: Profile) -> Reward:
+    """The reward that a brief names: "wer", or {name: blend, weights: {cer: 0.7, length: 0.3}}, or
+    {name: keyword, keywords: [...] or {phrase: counts}, weight: 0.5}. What follows the name is `Reward.options`.
+
+    Raises UsageError for an unknown key, and whatever `make_reward` refuses.
+    """
+    own: dict[str, Any] = {"name": spec} if isinstance(spec, str) else dict(spec)
+    name = own.pop("name", None)
+    known = {"blend": ("weights",), "keyword": ("keywords", "weight")}.get(str(name), ())
+    if not isinstance(name, str) or name not in NAMES:
+        raise UsageError(f"There is no reward {name!r}: choose one of {', '.join(NAMES)}.")
+    for key in own:
+        if key not in known:
+            takes = f"takes {' and '.join(known)}" if known else "takes nothing beside its name"
+            raise UsageError(f"The reward {name!r} does not know {key!r}: it {takes}.")
+    for key in ("weights", "keywords"):
+        if key in own and not isinstance(own[key], Mapping if key == "weights" else (list, tuple, Mapping)):
+            raise UsageError(f"The reward {name!r} needs its {key} as {'a mapping' if key == 'weights' else 'a list'}.")
+    weight = {"keyword_weight": own.pop("weight")} if "weight" in own else {}
+    return make_reward(name, profile, **own, **weight)
+
+
 def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
     """Weights of the parts, scaled to sum to one. An error rate must be among them: form alone says nothing of words."""
     for part, weight in weights.items():
@@ -86,11 +108,13 @@ def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
             raise UsageError(f"The blend has no part {part!r}: weight {', '.join(PARTS)}.")
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight) or weight < 0:
             raise UsageError(f"The blend's weight of {part} is {weight!r}: give a finite number from 0.")
-    total = sum(weights.values())
+    total = math.fsum(weights.values())
     if total <= 0:
         raise UsageError("The blend's weights sum to zero: give at least one above zero.")
     if not weights.get("cer", 0) and not weights.get("wer", 0):
         raise UsageError("The blend weights neither cer nor wer: an answer's words would not count at all.")
+    if abs(total - 1) < 1e-9:  # weights that were scaled before stay as they are, and with them the digest
+        total = 1.0
     return {part: weights[part] / total for part in sorted(weights)}
 
 
@@ -101,6 +125,8 @@ def checked_keywords(
     if isinstance(keywords, str) or not keywords:
         raise UsageError("The reward 'keyword' needs a list of keywords: give at least one.")
     for word in keywords:
+        if not isinstance(word, str):
+            raise UsageError(f"The keyword {word!r} is no text: write it in quotes.")
         if not profile.units(word):
             raise UsageError(f"The keyword {word!r} is empty under the profile {profile.name!r}: remove it.")
     if isinstance(keywords, Mapping):

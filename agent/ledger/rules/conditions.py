@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from agent.contract import CONTRACT, explain
 from agent.ledger.chain import Record, digest
@@ -71,6 +72,27 @@ def wished(e: Evidence) -> Iterator[Finding]:
     prompts = brief.get("prompts")
     if prompts and contract["prompt"]["text"] not in prompts:
         yield Violation("the contract's prompt is none of the brief's", (e.frozen.seq,))
+    yield from _reward(e, e.frozen, contract["reward"], brief)
+
+
+def _reward(e: Evidence, freeze: Record, frozen: dict[str, Any], brief: dict[str, Any]) -> Iterator[Finding]:
+    """The frozen reward is the brief's, else the task's own; and, where the code is the same, its digest is its own."""
+    from tools.errors import UsageError
+    from tools.reward import reward_from
+
+    if e.profile is None:
+        return
+    asked = brief.get("reward") or ("label_exact" if brief.get("task") == "label" else "cer")
+    told = {"name": frozen["name"], **(frozen.get("options") or {})}
+    try:
+        due, made = reward_from(asked, e.profile), reward_from(told, e.profile)
+    except UsageError as err:
+        yield Violation(f"the contract's reward or the brief's cannot be: {err}", (freeze.seq,))
+        return
+    if (due.name, due.options) != (made.name, made.options):
+        yield Violation(f"reward: the brief says {asked!r}, the contract {told!r}", (freeze.seq,))
+    elif freeze.code == code() and made.digest != frozen["digest"]:
+        yield Violation("the contract's reward has another digest than its name and options give", (freeze.seq,))
 
 
 def used(e: Evidence) -> Iterator[Finding]:
@@ -198,7 +220,11 @@ RULES = (
         "One contract, frozen before any sampling; contract.json and its digest are the frozen ones.",
         frozen,
     ),
-    Rule("contract-wished", "Metric, normaliser, limit, languages and seed of the contract are the brief's.", wished),
+    Rule(
+        "contract-wished",
+        "Metric, normaliser, reward, limit, languages and seed of the contract are the brief's.",
+        wished,
+    ),
     Rule("contract-used", "Every evaluation after the freeze was made under the frozen contract.", used),
     Rule(
         "contract-conditions",

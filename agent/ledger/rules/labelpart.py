@@ -30,7 +30,7 @@ def part(e: Evidence) -> Iterator[Finding]:
 
 
 def _readers(e: Evidence) -> dict[str, Callable[[str], str]]:
-    from agent.label_result import read_comparator
+    from agent.result.labels import read_comparator
 
     fitted = read_comparator(e.workdir, e.labels)
     readers = {"strict": e.labels.strict, "parsed": e.labels.parse}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tools.errors import UsageError
-from tools.reward import NAMES, make_reward, on_grid
+from tools.reward import NAMES, make_reward, on_grid, reward_from
 from tools.reward.transcripts import repeats
 from tools.text import profile
 
@@ -123,6 +123,44 @@ def test_mistakes_are_refused_at_the_start(name: str, options: dict, message: st
         return
     with pytest.raises(UsageError, match=message):
         make_reward(name, BASIC, **options)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "wer",
+        {"name": "cer"},
+        {"name": "blend", "weights": {"cer": 3, "wer": 1, "length": 0.7}},
+        {"name": "blend", "weights": {"cer": 0.1, "wer": 0.2, "repetition": 0.3}},
+        {"name": "keyword", "keywords": ["two crates", "harbour"], "weight": 0.3},
+        {"name": "keyword", "keywords": {"harbour": 2, "crates": 1}},
+    ],
+)
+def test_a_reward_as_a_brief_names_it_is_made_again_from_what_the_contract_keeps(spec) -> None:
+    reward = reward_from(spec, BASIC)
+    again = reward_from({"name": reward.name, **reward.options}, BASIC)
+    assert again.digest == reward.digest and again.options == reward.options
+    assert again("too crate", "two crates") == reward("too crate", "two crates")
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("wrr", "no reward 'wrr'"),
+        ({}, "no reward None"),
+        ({"name": ["wer"]}, "no reward"),
+        ({"name": "wer", "weights": {"cer": 1}}, "'wer' does not know 'weights': it takes nothing beside its name"),
+        ({"name": "blend", "weight": 1}, "'blend' does not know 'weight': it takes weights"),
+        ({"name": "blend", "weights": [1, 2]}, "needs its weights as a mapping"),
+        ({"name": "keyword", "keywords": "harbour"}, "needs its keywords as a list"),
+        ({"name": "keyword", "keywords": [3]}, "keyword 3 is no text"),
+        ({"name": "keyword", "keywords": {"harbour": "much"}}, "weight of the keyword 'harbour' is 'much'"),
+        ({"name": "keyword"}, "needs a list of keywords"),
+    ],
+)
+def test_a_reward_that_cannot_be_is_refused_in_one_sentence(spec, message) -> None:
+    with pytest.raises(UsageError, match=message):
+        reward_from(spec, BASIC)
 
 
 def test_digests_tell_rewards_apart() -> None:

@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agent.result.measured import block_by, evaluated
 from agent.steps.common import contract, labels_of
 from tools.verbs.evaluate import read_rows
 
@@ -37,8 +38,6 @@ def label_part(context: Context) -> dict[str, Any] | None:
     labels = labels_of(context)
     if labels is None:
         return None
-    from agent.result import evaluated
-
     fitted = read_comparator(context.workdir, labels)
     pairs = [(split, model, record.payload["eval_id"]) for split, model, record in evaluated(context)]
     rows = {eval_id: read_rows(context.workdir / "evals" / eval_id) for _, _, eval_id in pairs}
@@ -89,7 +88,6 @@ def _compared(
     """The paired comparison again under the other readings: parsed, and both models through the comparator."""
     if set(test) != {"seed", "candidate"}:
         return []
-    from agent.result import block_by
     from tools.score.labelled import compare_labels
 
     metric, by = contract(context)["scoring"]["metric"], block_by(context)

@@ -1,0 +1,1 @@
+"""What a run led to, as report/result.json."""
