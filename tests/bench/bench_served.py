@@ -1,6 +1,6 @@
 """Throughput over HTTP against in-process decoding of the same model, 16 requests in flight.
 
-    OMP_WAIT_POLICY=PASSIVE python -m tests.bench.bench_served [--clips 64] [--answers 8] [--threads 2] [--repeats 3]
+    OMP_WAIT_POLICY=PASSIVE python -m tests.bench.bench_served [--clips 128] [--answers 8] [--threads 2] [--repeats 3]
 
 `rehear serve` runs in a process of its own, the client in this one; in-process decoding takes its turn in this one, so that
 other load on the machine hits both. Work: the first train clips of the demo corpus, each encoded and sampled `answers`
@@ -65,7 +65,7 @@ def served(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in (("clips", 64), ("answers", 8), ("threads", 2), ("repeats", 3), ("concurrency", 16)):
+    for name, default in (("clips", 128), ("answers", 8), ("threads", 2), ("repeats", 3), ("concurrency", 16)):
         parser.add_argument(f"--{name}", type=int, default=default)
     args = parser.parse_args()
     clips = corpus(args.clips)

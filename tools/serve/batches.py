@@ -1,8 +1,8 @@
 """Requests that wait are decoded together: one thread owns the model, and takes as many alike as are there.
 
 Alike: the same number of answers, temperature and limit. What has just been answered is asked again at once by a busy
-client, so the thread waits a moment for the next request before it starts on less than a full batch. A clip is encoded
-once, however often it is asked for, while its encoder output is among those kept.
+client, so the thread waits a moment for as many requests as it has just answered before it starts on less than a full
+batch, and no longer than a small part of what that batch took. A clip is encoded once, however often it is asked for, while its encoder output is among those kept.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import queue
 import threading
+import time
 from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from tools.rows import Answer
 
 BATCH = 16
 LINGER_S = 0.02
+LINGER_SHARE = 0.05  # of the last batch's seconds: the longest wait for those that it answered to ask again
 KEPT_BYTES = 2**30
 
 
@@ -51,6 +53,7 @@ class Batcher:
     ) -> None:
         self.policy, self.batch, self.linger_s, self.kept_bytes = policy, batch, linger_s, kept_bytes
         self.sizes: list[int] = []
+        self._until = 0.0  # monotonic seconds: until then those that were just answered may ask again
         self._kept: OrderedDict[str, Encoded] = OrderedDict()
         self._coming: queue.SimpleQueue[Work | None] = queue.SimpleQueue()
         self._waiting: list[Work] = []
@@ -87,8 +90,10 @@ class Batcher:
             full = sum(w.alike == self._waiting[0].alike for w in self._waiting) if self._waiting else 0
             if full >= self.batch:
                 return True
+            expected = self.sizes[-1] if self.sizes and time.monotonic() < self._until else 0
+            pause = max(self.linger_s, self._until - time.monotonic()) if full < expected else self.linger_s
             try:
-                work = self._coming.get(timeout=self.linger_s if self._waiting else None)
+                work = self._coming.get(timeout=pause if self._waiting else None)
             except queue.Empty:
                 return True
             if work is not None:
@@ -96,6 +101,7 @@ class Batcher:
         return False
 
     def _decode(self, todo: list[Work]) -> None:
+        began = time.monotonic()
         self.sizes.append(len(todo))
         try:
             groups = self._answers(todo)
@@ -103,6 +109,8 @@ class Batcher:
             for work in todo:
                 work.answers.set_exception(error)
             return
+        ended = time.monotonic()
+        self._until = ended + LINGER_SHARE * (ended - began)
         for work, group in zip(todo, groups, strict=True):
             work.answers.set_result(group)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tools.audio.identity import clip_digest
@@ -53,6 +53,8 @@ class Decoding:
     jobs: list[Job]
     progress: Callable[[int, int], None]
     done: int = 0
+    come: dict[str, Choice] = field(default_factory=dict)
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def go(self) -> list[list[Choice]]:
         keys = [self._keys(job) for job in self.jobs]
@@ -81,7 +83,7 @@ class Decoding:
         async def one(job: Job) -> None:
             async with room:
                 reply, _ = await self.heard.ask(self.client, job)
-                self.journal.keep(dict(zip(self._keys(job), reply.choices, strict=True)))
+                await self._keep(dict(zip(self._keys(job), reply.choices, strict=True)))
 
         tasks = [asyncio.create_task(one(job)) for job in jobs]
         try:
@@ -97,6 +99,19 @@ class Decoding:
             for left in tasks:
                 left.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep(self, answers: dict[str, Choice]) -> None:
+        """On disk when it returns. What comes while others are written is written together, with one flush for all."""
+        self.come |= answers
+        async with self.writing:
+            if all(self.journal.get(name) for name in answers):
+                return
+            together, self.come = self.come, {}
+            try:
+                await asyncio.to_thread(self.journal.keep, together)
+            except ProviderError:
+                self.come |= together
+                raise
 
     # -- the watch --------------------------------------------------------------------------------------------------
 

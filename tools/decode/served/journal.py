@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,10 @@ from tools.errors import ProviderError, UsageError
 
 
 class Journal:
-    """The answers of one model, by key. One process at a time: raises UsageError where another holds it."""
+    """The answers of one model, by key. One process at a time: raises UsageError where another holds it.
+
+    `keep` may be called from another thread; `close` waits for it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,10 +38,13 @@ class Journal:
         self.pending: dict[str, Choice] = {}
         self.watch: dict[str, Any] | None = None
         self._read()
+        self._writing = threading.Lock()
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
 
     def close(self) -> None:
-        os.close(self._file)
+        with self._writing:
+            os.close(self._file)
+            self._file = -1  # what is still to be written finds no file, and never another one
         self._lock.release()
 
     def get(self, key: str) -> Choice | None:
@@ -46,21 +53,24 @@ class Journal:
 
     def keep(self, answers: Mapping[str, Choice]) -> None:
         """Writes answers that are new, in one go; they count once a watch agrees."""
-        new = {key: choice for key, choice in answers.items() if self.get(key) is None}
-        self._append([{"key": key, "choice": _to_json(choice)} for key, choice in new.items()])
-        self.pending |= new
+        with self._writing:
+            new = {key: choice for key, choice in answers.items() if self.get(key) is None}
+            self._append([{"key": key, "choice": _to_json(choice)} for key, choice in new.items()])
+            self.pending |= new
 
     def agree(self, watch: Mapping[str, Any]) -> None:
         """The server still is the model it was: what came since the last watch counts."""
-        self._append([{"watch": dict(watch)}])
-        self._confirm(dict(watch))
+        with self._writing:
+            self._append([{"watch": dict(watch)}])
+            self._confirm(dict(watch))
 
     def void(self, why: str) -> int:
         """The server is another model now: what came since the last watch does not count. Returns how much that is."""
-        lost = len(self.pending)
-        self._append([{"void": why}])
-        self.pending = {}
-        return lost
+        with self._writing:
+            lost = len(self.pending)
+            self._append([{"void": why}])
+            self.pending = {}
+            return lost
 
     def _confirm(self, watch: dict[str, Any]) -> None:
         self.watch = watch
