@@ -141,7 +141,7 @@ def mined_groups(context: Context, subset: str) -> list[Group]:
     from agent.steps.mine import groups_of
 
     answers: list[Answer] = []
-    for name in (subset, f"{subset}-more"):
+    for name in (subset, f"{subset}-more", f"{subset}-deep"):
         path = context.workdir / "rollouts" / f"{name}.jsonl"
         lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
         answers += [Answer.from_json(json.loads(line)) for line in lines if line]
@@ -166,8 +166,20 @@ def _figures(context: Context, details: dict[str, Any]) -> dict[str, Any] | None
     name = by_keys(details.get("keys", ()))
     stats = mining_stats(groups, {i: name(c) for i, c in clips.items()}, errors)
     by = "speaker" if all(clips[g.clip_id].speaker for g in groups) else "recording"
-    seed = contract(context)["random_seed"]
-    return headroom(clips, groups, stats, profile_of(context), errors, by=by, seed=seed, labels=labels_of(context))
+    frozen, labels = contract(context), labels_of(context)
+    metric = "cer" if frozen["scoring"]["metric"] == "cer" else "unit"
+    found = headroom(
+        clips,
+        groups,
+        stats,
+        profile_of(context),
+        errors,
+        by=by,
+        metric=metric,
+        seed=frozen["random_seed"],
+        labels=labels,
+    )
+    return {"metric": frozen["scoring"]["metric"] if labels is None else "label_error", **found}
 
 
 def _labels(context: Context, details: dict[str, Any]) -> dict[str, Any] | None:

@@ -192,19 +192,20 @@ def groups_of(context: Context, clips: list[Clip], answers: list[Answer]) -> lis
 
 
 def errors_of(context: Context) -> Callable[[str, str], tuple[float, float]]:
-    """(clip id, text) -> (errors, reference units) under the frozen profile."""
+    """(clip id, text) -> (errors, reference units) under the frozen profile, in the unit of the declared metric."""
     from tools.score.transcripts import score_pairs
 
     labels = labels_of(context)
     if labels is not None:
         return _label_errors(context, labels)
-    profile = profile_of(context)
+    profile, characters = profile_of(context), contract(context)["scoring"]["metric"] == "cer"
     by_id = {c.id: c for c in clips_of(context, "train")}
 
     def errors(clip_id: str, text: str) -> tuple[float, float]:
         clip = by_id[clip_id]
         score = score_pairs([clip.text or ""], [text], profile, clip.lang)
-        return score.errors, score.reference_units
+        totals = score.characters if characters else score.totals
+        return totals.errors, totals.reference_units
 
     return errors
 

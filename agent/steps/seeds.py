@@ -24,19 +24,31 @@ def elsewhere(context: Context) -> Any | None:
     if "answers" in said:
         from tools.decode.given import GivenRecogniser
 
-        return GivenRecogniser.load(context.session.brief.resolve(str(said["answers"])), manifest_clips(context))
+        clips, aside = manifest_clips(context)
+        heard = GivenRecogniser.load(context.session.brief.resolve(str(said["answers"])), clips, aside=aside)
+        _tell(context, heard, clips)
+        return heard
     from tools.decode.served import Served, ServedRecogniser
 
     return ServedRecogniser.load(Served.build(said), context.workdir / ".rehear" / "served")
 
 
-def manifest_clips(context: Context) -> list[Clip]:
-    """Every row of the brief's manifests, in their order, unchecked."""
+def manifest_clips(context: Context) -> tuple[list[Clip], int]:
+    """Every row of the brief's manifests, in their order, unchecked; and how many could not be read."""
     from tools.data.manifest import read_manifest
 
-    return [
-        c for s, paths in context.session.brief.manifests().items() for p in paths for c in read_manifest(p, s).rows
-    ]
+    read = [read_manifest(p, s) for s, paths in context.session.brief.manifests().items() for p in paths]
+    return [clip for one in read for clip in one.rows], sum(len(one.quarantined) for one in read)
+
+
+def _tell(context: Context, heard: Any, clips: list[Clip]) -> None:
+    """Says which answers and clips are left out, so that nobody takes a part for the whole."""
+    if heard.without:
+        context.notice(f"{heard.without} of the given answers belong to no clip of the manifests: left out", "warn")
+    train = [c for c in clips if c.split not in ("dev", "test", "retention")]
+    lacking = sum(not heard.has_answers(c) for c in train)
+    if lacking:
+        context.notice(f"{lacking} of {len(train)} training rows lack a greedy answer or two others: not mined", "warn")
 
 
 def refuse_to_train(context: Context) -> None:

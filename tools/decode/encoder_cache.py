@@ -43,7 +43,7 @@ def training_encode(policy: Policy, cache: EncoderCache) -> Callable[[Sequence[C
     def encode(clips: Sequence[Clip]) -> Encoded:
         if not policy.encoder_trains:
             return cache.get(clips)
-        return policy.encode([cache.read(clip) for clip in clips])
+        return policy.encode([cache.checked(clip) for clip in clips])
 
     return encode
 
@@ -76,15 +76,22 @@ class EncoderCache:
         return self._encode(clip, path)
 
     def _encode(self, clip: Clip, path: Path) -> Tensor:
-        from tools.audio.identity import clip_digest
-
-        wave = self.read(clip)
-        if clip_digest(wave) != clip.audio_sha256:
-            raise CheckError(f"the audio of clip {clip.id} ({clip.audio}) changed since it was checked: restore it")
+        wave = self.checked(clip)
         with torch.no_grad():
             out = self.policy.encode([wave])[0]
         self._keep(path, out.float().cpu().numpy())
         return out
+
+    def checked(self, clip: Clip) -> np.ndarray:
+        """The clip's samples. Raises CheckError where they are no longer those of its digest, or it has none."""
+        from tools.audio.identity import clip_digest
+
+        if not clip.audio_sha256:
+            raise CheckError(f"clip {clip.id} has no audio digest: check the data before decoding it")
+        wave = self.read(clip)
+        if clip_digest(wave) != clip.audio_sha256:
+            raise CheckError(f"the audio of clip {clip.id} ({clip.audio}) changed since it was checked: restore it")
+        return wave
 
     def _keep(self, path: Path, value: np.ndarray) -> None:
         """Writes one file; a disk that refuses costs the cache, not the run."""

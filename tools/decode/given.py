@@ -7,13 +7,15 @@ are no samples; that is said, and their best is no promise of what sampling woul
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from tools.decode.given_formats import Heard, read_files
+from tools.decode.given_names import Names, place
 from tools.decode.served.recogniser import BYTES_A_TOKEN, ServedPolicy
 from tools.errors import CheckError, UsageError
 from tools.rows import Answer, Clip
@@ -40,21 +42,24 @@ class GivenRecogniser:
     given: ClassVar[bool] = True
 
     @classmethod
-    def load(cls, path: Path, clips: Sequence[Clip], window_s: float = 3600.0) -> GivenRecogniser:
-        """Reads the answers of `clips` (in the manifest's order). Raises UsageError for what cannot be read or placed."""
-        heard = read_files(path, len(clips))
-        names = _names(clips)
-        by_clip: dict[str, list[Heard]] = {}
-        without = 0
-        for one in heard:
-            clip = _place(one, names, clips)
-            without += clip is None
-            if clip is not None:
-                by_clip.setdefault(clip, []).append(one)
+    def load(cls, path: Path, clips: Sequence[Clip], window_s: float = 3600.0, aside: int = 0) -> GivenRecogniser:
+        """Reads the answers of `clips` (in the manifest's order); those of test rows stay unread. `aside`: rows of the
+        manifests that could not be read. Raises UsageError for what cannot be read or placed."""
+        names = Names(clips)
+        heard = read_files(path, len(clips), names.known)
+        if aside and any(one.names[0].startswith("#") for one in heard):
+            raise UsageError(
+                f"{aside} row(s) of the manifests cannot be read, so the lines of {path.name} cannot be counted off against "
+                f"them: mend the rows (rehear check), or give answers with ids"
+            )
+        by_clip, without = place(heard, names)
+        sealed = {clip.id for clip in clips if clip.split == "test"}
+        by_clip = {clip: group for clip, group in by_clip.items() if clip not in sealed}
         if not by_clip:
             raise UsageError(
                 f"none of the {len(heard)} answers of {path} belongs to a clip of the manifests (by id or file)"
             )
+        _refuse_doubled(path, by_clip)
         kind = _kind([h for group in by_clip.values() for h in group])
         answers: dict[str, list[Answer]] = {}
         first: dict[str, Answer] = {}
@@ -137,23 +142,21 @@ class GivenRecogniser:
         }
 
 
-def _names(clips: Sequence[Clip]) -> dict[str, str]:
-    """Every name a clip may go by -> its id; a name that two clips share names none of them."""
-    found: dict[str, set[str]] = {}
-    for clip in clips:
-        for name in (clip.id, str(clip.audio), clip.audio.name, clip.audio.stem):
-            found.setdefault(name, set()).add(clip.id)
-    ids = {clip.id for clip in clips}
-    return {
-        name: name if name in ids else next(iter(held)) for name, held in found.items() if len(held) == 1 or name in ids
+def _refuse_doubled(path: Path, by_clip: Mapping[str, Sequence[Heard]]) -> None:
+    """Raises UsageError where answers that can be told apart (by number, seed or score) all stand there several times:
+    counted so, the best of eight would be called the best of sixteen."""
+    for clip, group in by_clip.items():
+        numbers = Counter(h.index for h in group if h.index is not None and not h.greedy)
+        if numbers and max(numbers.values()) > 1:
+            number = numbers.most_common(1)[0][0]
+            raise UsageError(f"{path.name}: answer {number} of clip {clip} stands there twice: give each answer once")
+    told = {
+        clip: Counter((h.text, h.seed, h.score) for h in group if not h.greedy and (h.seed, h.score) != (None, None))
+        for clip, group in by_clip.items()
     }
-
-
-def _place(heard: Heard, names: dict[str, str], clips: Sequence[Clip]) -> str | None:
-    if heard.name.startswith("#") and heard.name[1:].isdigit() and heard.name not in names:
-        return clips[int(heard.name[1:])].id
-    path = Path(heard.name)
-    return next((names[n] for n in (heard.name, path.name, path.stem) if n in names), None)
+    held = [counts for counts in told.values() if counts]
+    if len(held) > 1 and max(map(len, held)) > 1 and min(n for counts in held for n in counts.values()) > 1:
+        raise UsageError(f"{path.name}: every answer stands there twice or more: give each answer once")
 
 
 def _kind(heard: Sequence[Heard]) -> str:
@@ -173,7 +176,7 @@ def _answers(clip: str, group: Sequence[Heard], kind: str) -> tuple[list[Answer]
         )
     chosen = told[0] if told else None
     if chosen is None and kind == "beam":
-        chosen = max(rest, key=lambda h: h.score or 0.0)
+        chosen = max(rest, key=lambda h: h.score if h.score is not None else -math.inf)
     answers = [
         Answer(clip, h.text, h.tokens, h.finish, i, h.seed, h.temperature or 0.0, h.logprobs)
         for i, h in enumerate(rest)

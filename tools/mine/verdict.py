@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from statistics import fmean
 from typing import Any, Literal, get_args
 
 from tools.errors import CheckError
@@ -104,14 +103,18 @@ def check_answers(groups: Sequence[Group], n: int) -> None:
             raise CheckError(f"clip {g.clip_id}: its {len(seeds)} answers do not have distinct recorded seeds")
 
 
-def copies_share(groups: Sequence[Group], right: Collection[str] = ()) -> float:
+def copies_share(groups: Sequence[Group], right: Collection[str] = (), least: int = 5) -> float:
     """Share of clips whose answers are copies of one another although the model was not sure of them (F31).
 
     Where log-probs are known, a clip counts only if sampling would hardly give so many equal answers: the chance of
     its answer, to the power of their number less one, is below 5 %. Without log-probs a clip with one distinct answer
-    counts unless it is in `right` (an easy clip answers the same every time).
+    counts unless it is in `right`. An easy clip answers the same every time: it speaks neither for the sampler nor
+    against it, so where `least` others do speak, the share is of those.
     """
-    return fmean([float(_copied(g, g.clip_id in right)) for g in groups]) if groups else 0.0
+    copied = sum(_copied(g, g.clip_id in right) for g in groups)
+    varied = sum(len({a.text for a in g.answers}) > 1 for g in groups)
+    speak = copied + varied
+    return copied / (speak if speak >= least else max(1, len(groups)))
 
 
 def _copied(group: Group, right: bool) -> bool:
@@ -156,7 +159,7 @@ def verdict(
         "valid_share": o.valid_share,
         "truncated_share": o.truncated_share,
         "one_distinct_share": o.one_distinct_share,
-        "copies_share": copies_share(groups, all_right),
+        "copies_share": copies_share(groups, all_right, t.min_groups),
         "right_share": right,
         "flat_and_wrong_share": wrong,
         "doubtful": len(doubtful),

@@ -18,6 +18,7 @@ from typing import Any
 from safetensors.torch import save_file
 
 from tools.embedded.snapshot import MARKER, file_sha256
+from tools.errors import UsageError
 from tools.policy.weights import plain_state
 
 COPIED = (
@@ -62,6 +63,8 @@ def write_folder(
     policy: Any, folder: Path, provenance: dict[str, Any], write_files: Callable[[Any, Path], None]
 ) -> Path:
     """What `write_files(policy, work)` writes, with its provenance, renamed to `folder` when it is complete."""
+    if folder.exists() and not (folder / PROVENANCE).is_file() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is there and is no earlier export: give an export a folder of its own")
     folder.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:

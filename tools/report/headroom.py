@@ -55,10 +55,10 @@ def _figures(f: Mapping[str, Any], sampling: Mapping[str, Any]) -> Iterator[str]
     yield ""
     how = f"given ({sampling['given']})" if "given" in sampling else f"at temperature {sampling['temperature']}"
     yield f"  On {f['clips']} mined clips, {f['answers']} answers {how}:"
-    yield f"  greedy       {rate(f['greedy'])}"
+    yield f"  greedy       {rate(f['greedy'])} {f['metric']}"
     yield f"  one sample   {rate(f['mean_sample'])}"
     yield f"  consensus    {rate(f['consensus'])}   the sample closest to the others: no reference needed, no training"
-    steps = "  ".join(f"{b['k']}: {rate(b['rate'])}" for b in f["best_of"] if b["k"] > 1)
+    steps = "  ".join(f"{b['k']}: {rate(b['rate'])}{_of(b, f)}" for b in f["best_of"] if b["k"] > 1)
     yield f"  best of      {steps}"
     if f["headroom"] is not None:
         share = f" ({100 * f['relative']:.0f} % of the greedy errors)" if f["greedy"] else ""
@@ -70,6 +70,11 @@ def _figures(f: Mapping[str, Any], sampling: Mapping[str, Any]) -> Iterator[str]
             yield "               not shown at this size: the best samples may be no better than greedy; mine more clips"
     else:
         yield f"               no interval: {f['blocks']} {f['block_by']} block(s), ten are needed"
+
+
+def _of(best: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
+    """On how many clips, where not all have so many answers: those sampled on are the harder ones."""
+    return "" if best["clips"] == figures["clips"] else f" (on {best['clips']} clips)"
 
 
 def _repairs(rows: list[Mapping[str, Any]]) -> Iterator[str]:
@@ -183,16 +188,16 @@ def _bars(figures: Mapping[str, Any] | None) -> str:
     if not figures:
         return ""
     named = [("greedy", figures["greedy"]), ("one sample", figures["mean_sample"]), ("consensus", figures["consensus"])]
-    named += [(f"best of {b['k']}", b["rate"]) for b in figures["best_of"] if b["k"] > 1]
+    named += [(f"best of {b['k']}{_of(b, figures)}", b["rate"]) for b in figures["best_of"] if b["k"] > 1]
     held = [(name, value) for name, value in named if value is not None]
     top = max((value for _, value in held), default=0.0) or 1.0
     rows = []
     for i, (name, value) in enumerate(held):
-        y, width = 24 * i, 420 * value / top
+        y, width = 24 * i, 360 * value / top
         rows.append(
-            f'<text x="110" y="{y + 15}" text-anchor="end">{escape(name)}</text>'
-            f'<rect x="120" y="{y + 3}" width="{width:.1f}" height="16" fill="currentColor" opacity="0.55"/>'
-            f'<text x="{126 + width:.1f}" y="{y + 15}">{value:.4f}</text>'
+            f'<text x="190" y="{y + 15}" text-anchor="end">{escape(name)}</text>'
+            f'<rect x="200" y="{y + 3}" width="{width:.1f}" height="16" fill="currentColor" opacity="0.55"/>'
+            f'<text x="{206 + width:.1f}" y="{y + 15}">{value:.4f}</text>'
         )
     label = ", ".join(f"{name} {value:.4f}" for name, value in held)
     return f'<svg role="img" aria-label="{escape(label)}" viewBox="0 0 640 {24 * len(held)}" width="640">{"".join(rows)}</svg>'

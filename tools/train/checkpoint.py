@@ -101,7 +101,7 @@ def write_checkpoint(
         shutil.rmtree(work, ignore_errors=True)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise full_disk(root, need, f"checkpoint {final.name}") from error
-        raise
+        raise CheckError(f"checkpoint {final.name} cannot be written in {root}: {error.strerror}") from error
     return Checkpoint(final, update, digest, candidate, True)
 
 
@@ -145,9 +145,12 @@ def _check(folder: Path) -> tuple[str, dict[str, Any]]:
     try:
         marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
         files, name = marker["files"], folder_name(marker["update"])
+        known = {"digest", "candidate"} <= marker.keys() and all({"size", "sha256"} <= f.keys() for f in files.values())
+        if not known:
+            raise ValueError("no marker of ours")
     except FileNotFoundError:
         return f"it has no {MARKER} marker", {}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return f"its {MARKER} marker cannot be read", {}
     if name != folder.name or WEIGHTS not in files or STATE not in files:
         return f"its {MARKER} marker belongs to {name}" if name != folder.name else "its marker lists no weights", {}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from tools.errors import UsageError
 
@@ -20,7 +20,7 @@ from tools.errors import UsageError
 class GspoConfig(BaseModel):
     """Everything that decides what a run computes. Two runs of one config, pool, seed model and prompts are equal."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
+    model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
     preset: str = Field("", description="Name of the preset these settings came from.")
     method: Literal["gspo", "grpo", "sft"] = Field(
@@ -44,6 +44,7 @@ class GspoConfig(BaseModel):
     frontier_weight: float = Field(
         0.0,
         ge=0,
+        le=20,
         description="Groups count by exp(-this * KL(success share || 1/2)); 0 counts all alike (seed 004's MGPO).",
     )
     frontier_reward: float = Field(
@@ -111,6 +112,13 @@ class GspoConfig(BaseModel):
         "off", description="Write the figures to Weights & Biases too; offline needs no network and no account."
     )
     random_seed: int = Field(0, ge=0, description="Seeds the order of the clips and every answer.")
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch(cls, value: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValueError("a number or a name is needed here, not yes or no")
+        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> GspoConfig:

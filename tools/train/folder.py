@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,6 +66,24 @@ def check_reward(reward: Reward) -> None:
         )
 
 
+def check_targets(
+    policy: Any, pool: Sequence[Clip], targets: Callable[[Clip], tuple[int, ...]], prompts: Prompts
+) -> None:
+    """Every reference must be an answer that the model can give. Raises UsageError with a clip and how many are like it."""
+    long = [c.id for c in pool if len(prompts(c)) + len(targets(c)) > policy.max_target]
+    if long:
+        raise UsageError(
+            f"{len(long)} of {len(pool)} references do not fit the model's {policy.max_target} tokens with their prompt, "
+            f"{long[0]} among them: cut the clip, or leave it out"
+        )
+    for clip in pool:
+        tokens = targets(clip)
+        barred = [t for i, t in enumerate(tokens) if not policy.vocabulary.allowed(t, first=i == 0)]
+        if barred or not tokens:
+            what = f"holds {policy.text(barred[:1])!r}, which the model never says" if barred else "has no tokens"
+            raise UsageError(f"the reference of clip {clip.id} {what}: write it without, or leave the clip out")
+
+
 def check_limit(policy: Any, pool: Sequence[Clip], config: GspoConfig, prompts: Prompts) -> None:
     """Prompt and answer must fit the model (F32). Raises UsageError naming the clip with the longest prompt."""
     longest, name = max((len(prompts(clip)), clip.id) for clip in pool)
@@ -111,7 +131,12 @@ def claim_folder(run_dir: Path, config: GspoConfig, identity: Mapping[str, str])
     """Write config.json for a new run; refuse a folder that is another run's (F46)."""
     path = run_dir / "config.json"
     if path.is_file():
-        known = json.loads(path.read_text(encoding="utf-8"))["identity"]
+        try:
+            known = dict(json.loads(path.read_text(encoding="utf-8"))["identity"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckError(
+                f"{path} cannot be read as a run's settings: it was changed by hand, restore it"
+            ) from error
         other = [name for name in identity if known.get(name) != identity[name]]
         if other:
             raise UsageError(
@@ -119,7 +144,6 @@ def claim_folder(run_dir: Path, config: GspoConfig, identity: Mapping[str, str])
                 "new run folder"
             )
         return
-    run_dir.mkdir(parents=True, exist_ok=True)
     body = {
         "v": 1,
         "config": config.model_dump(mode="json"),
@@ -128,5 +152,29 @@ def claim_folder(run_dir: Path, config: GspoConfig, identity: Mapping[str, str])
         "exposure": config.exposure(),
     }
     part = path.with_suffix(".tmp")
-    part.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    os.replace(part, path)
+    try:
+        run_dir.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(body, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        raise UsageError(f"the run folder {run_dir} cannot be written: {error.strerror}") from error
+
+
+@contextmanager
+def lock_folder(run_dir: Path) -> Iterator[None]:
+    """Keep other processes out of the run meanwhile; a kill leaves no lock behind.
+
+    Raises UsageError where another process is training in it, which would mix both their metrics and checkpoints. A file
+    system that cannot lock a folder goes without.
+    """
+    handle = os.open(run_dir, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(f"another process is training in {run_dir}: wait for it, or stop it first") from error
+        except OSError:
+            pass
+        yield
+    finally:
+        os.close(handle)

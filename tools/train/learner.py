@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -99,7 +100,7 @@ class Learner:
             new, mask = self._logprobs(chunk)
             if self.config.method == "sft":
                 entropy = losses.cross_entropy(new, mask, total=total)
-                entropy.backward()
+                self._backward(entropy)
                 value += entropy.item()
                 continue
             sampled = pad([a.logprobs or () for g in chunk for a in g.answers], new)
@@ -118,7 +119,7 @@ class Learner:
                 ref=ref,
                 total=total,
             )
-            out.loss.backward()
+            self._backward(out.loss)
             value += out.loss.item()
             self._note(out, [n for g in chunk for n in g.counts], stats, fresh)
         stats.loss.append(value)
@@ -136,6 +137,17 @@ class Learner:
         if not fresh and len(ratios):
             stats.moved = max(stats.moved, float((ratios - 1).abs().max()))
 
+    def _backward(self, loss: Tensor) -> None:
+        """Gradients of one chunk. Raises CheckError where a trained tensor takes no part in the loss at all."""
+        if loss.requires_grad:
+            loss.backward()
+        idle = [name for name, p in self.named.items() if p.grad is None]
+        if idle:
+            raise CheckError(
+                f"{len(idle)} of {len(self.named)} trained tensors take no part in the loss, {idle[0]} among them: the "
+                "training forward does not run them (an encoder that trains cannot have its outputs kept); narrow surface"
+            )
+
     def _step(self, update: int, stats: StepStats) -> None:
         import torch
 
@@ -143,7 +155,7 @@ class Learner:
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.config.grad_clip))
         stats.grad_norm.append(norm)
         for what, value in (("loss", stats.loss[-1]), ("gradient norm", norm)):
-            if not torch.isfinite(torch.tensor(value)):
+            if not math.isfinite(value):
                 self.optimiser.zero_grad(set_to_none=True)
                 raise NonFinite(f"the {what} of update {update} is {value}: the optimiser step was not taken")
         self.optimiser.step()
@@ -193,20 +205,22 @@ class Learner:
         return self.measure(groups) if len(batches) * self.config.passes > 1 else {}
 
     def _anchor_logprobs(self, update: int, groups: Sequence[TrainGroup], stats: StepStats) -> dict[int, Tensor]:
-        """Log-probs under the seed model where a penalty or a measurement is due; notes KL to it in `stats`."""
+        """Log-probs under the seed model where a penalty or a measurement is due; notes KL to it in `stats`, over answers
+        as sampled: a row stands for as many as its count."""
         c = self.config
         if c.method == "sft" or (not c.kl_weight and not (c.kl_every and update % c.kl_every == 0)):
             return {}
         with self.at_start():
             refs = self.measure(groups)
-        values = []
+        total, tokens, top = 0.0, 0, 0.0
         for i, group in enumerate(groups):
             sampled = pad([a.logprobs or () for a in group.answers], refs[i])
-            keep = losses.length_mask(group.lengths, refs[i].shape[1]).bool().to(sampled.device)
-            values += losses.k3(sampled, refs[i])[keep].tolist()
-        stats.kl_mean, stats.kl_max = sum(values) / len(values), max(values)
-        if not abs(stats.kl_max) < float("inf"):
-            raise NonFinite(f"KL to the seed model is {stats.kl_max} at update {update}: no optimiser step was taken")
+            for row, n, length in zip(losses.k3(sampled, refs[i]), group.counts, group.lengths):
+                total, tokens = total + n * float(row[:length].sum()), tokens + n * length
+                top = max(top, float(row[:length].max()))
+        stats.kl_mean, stats.kl_max = total / tokens, top
+        if not math.isfinite(stats.kl_mean):
+            raise NonFinite(f"KL to the seed model is {stats.kl_mean} at update {update}: no optimiser step was taken")
         return refs
 
     @contextmanager

@@ -22,9 +22,12 @@ def _read(path: Path) -> tuple[list[Line], bytes]:
     lines: list[Line] = []
     for number, text in enumerate(whole.split(b"\n") if whole else [], start=1):
         try:
-            lines.append(json.loads(text))
+            line = json.loads(text)
+            if not isinstance(line, dict) or not ("event" in line or isinstance(line.get("update"), int)):
+                raise ValueError("no line of a run")
         except ValueError as error:
             raise CheckError(f"{path} line {number} is not a JSON object: the file was changed by hand") from error
+        lines.append(line)
     return lines, torn
 
 
@@ -70,5 +73,5 @@ class MetricsFile:
                 os.fsync(handle.fileno())
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
+                raise CheckError(f"{self.path} cannot be written: {error.strerror}") from error
             raise full_disk(self.path.parent, len(body), f"{self.path.name} of update {line.get('update')}") from error

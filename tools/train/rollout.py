@@ -22,6 +22,7 @@ Encode = Callable[[Sequence[Clip]], "Tensor"]
 Prompts = Callable[[Clip], tuple[int, ...]]
 Reward = Callable[..., "float | None"]
 Normalise = Callable[[str, "str | None"], str]
+REWARD_MOST = 1e6  # a reward beyond this is a mistake: float32 sums of its square lose everything else
 
 
 def normaliser(reward: Any) -> Normalise:
@@ -152,7 +153,7 @@ class RolloutSource:
         if len(answers) != n or any(a.clip_id != clip.id for a in answers):
             ids = sorted({a.clip_id for a in answers})
             raise CheckError(f"clip {clip.id}: {n} answers were asked for, {len(answers)} came, of clips {ids}")
-        raw = tuple(_finite(self.reward(a.text, clip.text or "", clip.lang)) for a in answers)
+        raw = tuple(_finite(self.reward(a.text, clip.text or "", clip.lang), clip.id) for a in answers)
         kept = tuple(r if self._counts(clip, a) else None for a, r in zip(answers, raw))
         return Group(clip.id, tuple(answers), kept), raw
 
@@ -208,6 +209,14 @@ def _until_repeat(ids: Iterator[str]) -> Iterator[str]:
         yield i
 
 
-def _finite(reward: float | None) -> float | None:
-    """A reward that is not a finite number counts as not scored (F41)."""
-    return reward if reward is not None and math.isfinite(reward) else None
+def _finite(reward: float | None, clip_id: str = "") -> float | None:
+    """A reward that is not a finite number counts as not scored (F41). Raises CheckError where no fair sum could hold it."""
+    if reward is None:
+        return None
+    try:
+        value = float(reward)
+    except (TypeError, ValueError) as error:
+        raise CheckError(f"the reward of an answer of clip {clip_id} is {reward!r}: give a number or None") from error
+    if math.isfinite(value) and abs(value) > REWARD_MOST:
+        raise CheckError(f"the reward of an answer of clip {clip_id} is {value:g}: scale it to at most {REWARD_MOST:g}")
+    return value if math.isfinite(value) else None

@@ -98,9 +98,12 @@ class Saver:
             raise CheckError(f"checkpoint {start.folder} gives another model than the one it was written from")
         return Progress(state["update"], Position(**state["position"]), dict(state["presented"]), state["flat"])
 
-    def roll_back(self) -> int:
-        """The weights of the last whole candidate, or the seed model's; returns its update, 0 for the seed."""
-        good = [c for c in disk.find_checkpoints(self.root).complete if c.candidate]
+    def roll_back(self, suspect: int | None = None) -> int:
+        """The weights of the last whole candidate, or the seed model's; returns its update, 0 for the seed.
+
+        `suspect` is an update whose weights are known not to be good.
+        """
+        good = [c for c in disk.find_checkpoints(self.root).complete if c.candidate and c.update != suspect]
         if good:
             self.learner.restore(disk.read_trained(good[-1]), None)
             return good[-1].update

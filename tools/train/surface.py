@@ -8,6 +8,7 @@ layers train in its place.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 from tools.errors import CheckError, UsageError
@@ -19,7 +20,10 @@ def trained_surface(policy: Any, config: GspoConfig) -> dict[str, Any]:
     surface = config.surface if isinstance(config.surface, str) else list(config.surface)
     named = dict(policy.trainable(surface))
     if config.freeze:
+        _all_match("freeze", config.freeze, list(named))
         named = {k: p for k, p in named.items() if not any(part in k for part in config.freeze)}
+        if not named:
+            raise UsageError("freeze takes every tensor of the training surface: nothing is left to train")
         named = dict(policy.trainable(sorted(named)))
     if config.adapter != "none":
         named = _adapted(policy, named, config)
@@ -38,9 +42,17 @@ def trained_surface(policy: Any, config: GspoConfig) -> dict[str, Any]:
     return named
 
 
+def _all_match(setting: str, parts: Sequence[str], names: Sequence[str]) -> None:
+    """Raises UsageError for a part that stands in no name: a slip of the pen would otherwise train something else."""
+    idle = [part for part in parts if not any(part in name for name in names)]
+    if idle:
+        raise UsageError(f"{setting}: no tensor of the training surface has {idle[0]!r} in its name, {names[0]} say")
+
+
 def _adapted(policy: Any, named: dict[str, Any], config: GspoConfig) -> dict[str, Any]:
     from tools.policy.adapters import AdapterSpec, add_adapters
 
+    _all_match("adapter_layers", config.adapter_layers, list(named))
     kind, rank, alpha = config.adapter, config.adapter_rank, config.adapter_alpha
     spec = AdapterSpec(kind, rank, alpha, config.adapter_layers, config.random_seed)
     return dict(add_adapters(policy.model, sorted(named), spec))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,15 @@ from tools.rows import Clip
 from tools.train import checkpoint as disk
 from tools.train.config import GspoConfig
 from tools.train.folder import RunResult as RunResult
-from tools.train.folder import check_limit, check_pool, check_reward, claim_folder, run_identity
+from tools.train.folder import (
+    check_limit,
+    check_pool,
+    check_reward,
+    check_targets,
+    claim_folder,
+    lock_folder,
+    run_identity,
+)
 from tools.train.learner import Learner, NonFinite, StepStats
 from tools.train.metrics import Line, MetricsFile, final_view, read_metrics
 from tools.train.prepare import TrainGroup, make_groups
@@ -85,11 +94,14 @@ def train(
     Raises Interrupted when asked to stop; UsageError where `run_dir` is of another run or the pool is too small;
     CheckError where a check of the run fails (the reward's order, log-probs, mask, direction of the advantages, disk, frozen tensors).
     """
-    run = _Run(policy, pool, encode, reward, config, Path(run_dir), prompts, on_event, should_stop, evaluate, error)
-    run.judge = judge
     if config.method == "sft":
         if targets is None:
             raise UsageError("supervised training needs targets=: a function from a clip to its reference's tokens")
+        check_pool(pool, config)
+        check_targets(policy, pool, targets, prompts)
+    run = _Run(policy, pool, encode, reward, config, Path(run_dir), prompts, on_event, should_stop, evaluate, error)
+    run.judge = judge
+    if config.method == "sft" and targets is not None:
         run.source = ReferenceSource(pool, config, targets=targets, check=run.stop_if_asked)
         return run.go()
     if sample is None or answer_seed is None:
@@ -116,6 +128,7 @@ class _Run:
 
     source: RolloutSource | ReferenceSource
     judge: Callable[[int], tuple[str, str] | None] | None = None
+    suspect: int | None = None  # the update whose weights sampled what broke a limit: not one to go back to
 
     def __init__(
         self,
@@ -142,7 +155,6 @@ class _Run:
         self.root = run_dir / "checkpoints"
         claim_folder(run_dir, config, run_identity(policy, pool, reward, config, prompts))
         self.learner = Learner(policy, config, encode, prompts)
-        self.metrics = MetricsFile(run_dir / "metrics.jsonl")
         self.saver = Saver(self.root, policy, self.learner, config)
         self.progress = Progress()
         self.lines: list[Line] = []
@@ -152,6 +164,11 @@ class _Run:
     # -- the loop -----------------------------------------------------------------------------------------------
 
     def go(self) -> RunResult:
+        with lock_folder(self.run_dir):
+            self.metrics = MetricsFile(self.run_dir / "metrics.jsonl")
+            return self._go()
+
+    def _go(self) -> RunResult:
         ended = self._resume()
         if ended is not None:
             return ended
@@ -204,12 +221,13 @@ class _Run:
         self.tell(event="update", **line)
         broken = breach(self.config, line, self.lines[0])
         if broken:
+            self.suspect = update - 1 if broken.sampled else None
             return "trust_region", f"update {update}: {broken}"
         self.progress = self.progress.after(rollout.after, line["clips"])
         if update % self.config.checkpoint_every == 0 or update == self.config.updates:
             self._checkpoint()
         if self.progress.flat >= self.config.flat_updates:
-            return "no_contrast", "; ".join(diagnose(self.lines, self.config))
+            return "no_contrast", "; ".join(self._diagnosis("no_contrast"))
         return self._judged()
 
     def _judged(self) -> tuple[str, str] | None:
@@ -233,13 +251,16 @@ class _Run:
         return stats, direction
 
     def _check_features(self, groups: list[TrainGroup]) -> None:
-        """Other audio must change the log-probs of an answer; checked once an attempt, on the first two groups."""
-        if self.checked_features or len(groups) < 2:
+        """Other audio must change the log-probs of an answer; checked once an attempt, on the first two groups that do
+        not hold one recording under two ids."""
+        other_audio = (g for g in groups[1:] if g.clip.audio_sha256 != groups[0].clip.audio_sha256)
+        pair = [*groups[:1], *islice(other_audio, 1)]
+        if self.checked_features or len(pair) < 2:
             return
-        own, (one, two) = self.learner.encode, (g.clip for g in groups[:2])
+        own, (one, two) = self.learner.encode, (g.clip for g in pair)
         other = {one.id: two, two.id: one}
-        swapped = self.learner.measure(groups[:2], lambda clips: own([other[c.id] for c in clips]))
-        plain = self.learner.measure(groups[:2])
+        swapped = self.learner.measure(pair, lambda clips: own([other[c.id] for c in clips]))
+        plain = self.learner.measure(pair)
         moved = max(float((plain[i] - swapped[i]).abs().max()) for i in plain)
         if moved < FEATURES_MATTER:
             raise CheckError("the audio does not reach the loss: log-probs stay the same under another clip's audio")
@@ -311,6 +332,11 @@ class _Run:
         note = {"event": "resume", "attempt": self.metrics.attempt, "from_update": self.update, "lost": lost}
         self.metrics.append({**note, "skipped": dict(found.skipped), "run": self.run_dir.name})
         self.lines = final_view(self.metrics.path)
+        if len(self.lines) != self.update:
+            raise CheckError(
+                f"{self.metrics.path} holds {len(self.lines)} of the {self.update} updates that its checkpoint stands on: "
+                "restore the file, or start a new run folder"
+            )
         self.tell(**note, skipped=dict(found.skipped))
         if candidate:
             self._evaluate(self.update)
@@ -321,7 +347,7 @@ class _Run:
     def _end(self, reason: str, detail: str) -> RunResult:
         """Bring the policy to the last good weights, check the frozen tensors, and write the end."""
         if reason in ("trust_region", "non_finite"):
-            last_good = self.saver.roll_back()
+            last_good = self.saver.roll_back(self.suspect)
         else:
             if self.update and not self.saver.has(self.update, candidate=True):
                 self._checkpoint()
@@ -354,8 +380,13 @@ class _Run:
             frozen_sha256=self.learner.frozen,
             seconds=time.perf_counter() - self.clock,
             cpu_s=time.process_time() - self.cpu,
-            diagnosis=diagnose(self.lines, self.config),
+            diagnosis=self._diagnosis(reason),
         )
+
+    def _diagnosis(self, reason: str) -> list[str]:
+        """Why the run learns nothing; where it ended for want of contrast, what the flat updates were like."""
+        flat = reason == "no_contrast"
+        return diagnose(self.lines[-self.config.flat_updates :] if flat else self.lines, self.config)
 
     def _ended(self, line: Line, found: disk.Found) -> RunResult | None:
         """The result of a run that had ended, with its weights put back; None where its checkpoint is gone."""

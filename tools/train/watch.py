@@ -20,6 +20,7 @@ from tools.train.rollout import Normalise, Rollout, normaliser
 Line = dict[str, Any]
 Error = Callable[..., float]
 AS_WRITTEN = normaliser(None)
+ALL_RIGHT = 0.95  # this share of right answers or more leaves nothing to learn
 FEATURES_MATTER = 1e-6  # log-probs that move less than this under other audio did not hear it
 
 
@@ -137,27 +138,36 @@ def assert_direction(groups: Sequence[TrainGroup], update: int) -> float:
     return value
 
 
-def breach(config: GspoConfig, line: Line, first: Line) -> str:
-    """ "" or which declared limit this update broke.
+class Broken(str):
+    """Which declared limit an update broke; "" for none. `sampled`: the figure is of what the update sampled, and so of the
+    weights it started from; otherwise of its own steps."""
+
+    @property
+    def sampled(self) -> bool:
+        return not self.startswith("ratio_")
+
+
+def breach(config: GspoConfig, line: Line, first: Line) -> Broken:
+    """Which declared limit this update broke.
 
     A limit on what answers look like (empty or cut share, length) counts only where the update is also further out than
     the run's first one, whose answers are the seed model's own.
     """
     for name, limit in (("kl_mean", config.kl_max), ("ratio_p99", config.ratio_p99_max)):
         if limit is not None and line.get(name) is not None and line[name] > limit:
-            return f"{name} {line[name]:.4g} is above the limit of {limit:g}"
+            return Broken(f"{name} {line[name]:.4g} is above the limit of {limit:g}")
     shares = (("empty_share", config.empty_share_max), ("truncated_share", config.truncated_share_max))
     for name, limit in shares:
         if limit is not None and line[name] is not None and line[name] > max(limit, first[name]):
-            return f"{name} {line[name]:.3g} is above the limit of {limit:g}"
+            return Broken(f"{name} {line[name]:.3g} is above the limit of {limit:g}")
     ratio, start = line["length_ratio"], first["length_ratio"]
     if ratio is None:
-        return ""
+        return Broken()
     if ratio < min(config.length_ratio_min, start):
-        return f"length_ratio {ratio:.3g} is below the limit of {config.length_ratio_min:g}"
+        return Broken(f"length_ratio {ratio:.3g} is below the limit of {config.length_ratio_min:g}")
     if ratio > max(config.length_ratio_max, start):
-        return f"length_ratio {ratio:.3g} is above the limit of {config.length_ratio_max:g}"
-    return ""
+        return Broken(f"length_ratio {ratio:.3g} is above the limit of {config.length_ratio_max:g}")
+    return Broken()
 
 
 def diagnose(lines: Sequence[Line], config: GspoConfig) -> list[str]:
@@ -175,7 +185,8 @@ def diagnose(lines: Sequence[Line], config: GspoConfig) -> list[str]:
             "the gradient is exactly 0: the loss mask is empty or the log-probs do not depend on what trains: check surface "
             "and freeze, and that the training forward runs the layers that train"
         )
-    if not out and len(lines) >= 10 and not rises([row["reward"] for row in lines if row.get("reward") is not None]):
+    offered = [row["offered_reward"] for row in lines if row.get("offered_reward") is not None]
+    if not out and len(lines) >= 10 and not rises(offered):
         out.append("the reward does not rise: try a higher lr, more updates, or clips with more contrast")
     return out
 
@@ -184,7 +195,7 @@ def _flat_causes(last: Sequence[Line], config: GspoConfig) -> list[str]:
     """Why samples carry no signal: copies, cut answers, equal rewards."""
     out = []
     mean = lambda key: fmean([row[key] for row in last if row.get(key) is not None] or [0.0])  # noqa: E731
-    if mean("distinct_answers") < 1.05:
+    if mean("distinct_answers") < 1.05 and mean("right_share") < ALL_RIGHT:
         out.append(
             f"the {config.answers} answers of a clip are copies of one another: check that temperature "
             f"{config.temperature:g} and the answers' seeds reach the sampler"
@@ -203,7 +214,7 @@ def _flat_causes(last: Sequence[Line], config: GspoConfig) -> list[str]:
 
 
 def _flat_advice(right: float) -> str:
-    if right >= 0.95:
+    if right >= ALL_RIGHT:
         return f"nothing to learn from: {right:.0%} of the answers are right; take harder clips, or stop here"
     if right <= 0.05:
         return (

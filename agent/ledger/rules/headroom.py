@@ -12,37 +12,56 @@ FIGURES = ("greedy", "mean_sample", "oracle")
 
 
 def rebuilt(e: Evidence) -> Iterator[Finding]:
-    """Greedy, mean sample and oracle of report/headroom.json are what jiwer finds in the stored answers."""
+    """Greedy, mean sample and oracle of report/headroom.json and of the decision it rests on are what the stored answers
+    give, and verdict, reason and headroom follow from them."""
     told = e.json("report/headroom.json")
-    if not isinstance(told, dict) or not told.get("figures"):
+    if not isinstance(told, dict) or not isinstance(told.get("verdict"), dict):
         return
-    if told.get("task") == "label" or e.profile is None:
-        yield NotChecked("the figures of mining were not made again: a label task, or another normaliser here")
+    at = told["verdict"].get("record")
+    learn = next((r for r in e.of("decision") if r.seq == at and r.payload["what"] == "learn"), None)
+    details = learn.payload["details"] if learn else {}
+    said = (learn.payload["chosen"], details.get("reason")) if learn else None
+    if said != (told["verdict"].get("learn"), told["verdict"].get("reason")):
+        yield Violation("the verdict is not the decision on record", (at,) if learn else (), WHERE)
+        return
+    figures = told.get("figures") or {}
+    if not figures:
+        if details.get("evidence", {}).get("clips"):
+            yield Violation("the verdict has no figures, and clips were sampled for it", (at,), WHERE)
+        return
+    if e.profile is None:
+        yield NotChecked("the figures of mining were not made again: the contract's normaliser is another one here")
         return
     clips = {str(c.get("id")): c for c in e.jsonl("data/clips.jsonl") or []}
-    name = told["mining"]["subset"]
-    answers = [a for part in (name, f"{name}-more") for a in e.jsonl(f"rollouts/{part}.jsonl") or []]
+    parts = (details["subset"], f"{details['subset']}-more", f"{details['subset']}-deep")
+    answers = [a for part in parts for a in e.jsonl(f"rollouts/{part}.jsonl") or []]
     if not clips or not answers:
         yield NotChecked("the figures of mining were not made again: the stored answers or texts are not here")
         return
-    found = _figures(answers, clips, e.profile)
-    for key in FIGURES:
-        if not near(found[key], told["figures"].get(key)):
-            text = f"{key} of mining is {told['figures'].get(key)}, the stored answers give {found[key]}"
-            yield Violation(text, (told["verdict"]["record"],), WHERE)
-    learn = next((r for r in e.of("decision") if r.seq == told["verdict"]["record"]), None)
-    if learn is None or learn.payload["what"] != "learn" or learn.payload["chosen"] != told["verdict"]["learn"]:
-        yield Violation("the verdict is not the decision on record", (told["verdict"]["record"],), WHERE)
+    if not all(isinstance(a.get("text"), str) and a.get("clip_id") in clips and "index" in a for a in answers):
+        yield Violation(f"rollouts/{details['subset']} holds lines that are no answers to the clips", (at,), WHERE)
+        return
+    found = _figures(answers, clips, e)
+    for where, held in (("report/headroom.json", figures), ("the decision", details["evidence"])):
+        for key in FIGURES:
+            if not near(found[key], held.get(key)):
+                text = f"{key} of mining is {held.get(key)} in {where}, the stored answers give {found[key]}"
+                yield Violation(text, (at,), WHERE)
+    if found["greedy"] is not None and found["oracle"] is not None:
+        headroom = found["greedy"] - found["oracle"]
+        if not near(headroom, figures.get("headroom")):
+            text = f"the headroom is {figures.get('headroom')}, greedy less oracle of the stored answers is {headroom}"
+            yield Violation(text, (at,), WHERE)
 
 
-def _figures(answers: list[dict[str, Any]], clips: dict[str, dict[str, Any]], profile: Any) -> dict[str, float | None]:
+def _figures(answers: list[dict[str, Any]], clips: dict[str, dict[str, Any]], e: Evidence) -> dict[str, float | None]:
     """{greedy, mean_sample, oracle}: corpus totals over the clips that have samples (and, for greedy, a greedy answer)."""
     first: dict[str, int] = {}
     sampled: dict[str, list[int]] = {}
     units: dict[str, int] = {}
     for answer in answers:
         clip = clips[answer["clip_id"]]
-        errors, units[answer["clip_id"]] = _errors(profile, clip, answer["text"])
+        errors, units[answer["clip_id"]] = _errors(e, clip, answer["text"])
         if answer["index"] < 0:
             first[answer["clip_id"]] = errors
         else:
@@ -59,21 +78,24 @@ def _rate(errors: dict[str, Any], units: dict[str, int]) -> float | None:
     return sum(errors.values()) / total if total else None
 
 
-def _errors(profile: Any, clip: dict[str, Any], text: str) -> tuple[int, int]:
-    """(errors, reference units) of one answer, counted by jiwer."""
-    import jiwer
+def _errors(e: Evidence, clip: dict[str, Any], text: str) -> tuple[int, int]:
+    """(errors, reference units) of one answer, in the declared metric: characters and words are counted by jiwer, a label
+    is right or wrong, strictly read."""
+    from tools.verify.scores import cut, jiwer_totals
 
-    ref, hyp, _ = profile.pair(clip.get("text") or "", text, clip.get("lang"))
-    if not ref:
-        return len(hyp), 0
-    found = jiwer.process_words(" ".join(ref), " ".join(hyp))
-    return found.substitutions + found.deletions + found.insertions, len(ref)
+    reference, characters = clip.get("text") or "", e.metric == "cer"
+    if e.labels is not None:
+        return int(e.labels.strict(text) != e.profile.normalise(reference)), 1
+    pair = cut(e.profile, {"ref": reference, "hyp": text, "lang": clip.get("lang")})
+    ref, hyp = pair[2:4] if characters else pair[:2]
+    *wrong, units = jiwer_totals([ref], [hyp], characters)
+    return sum(wrong), units
 
 
 RULES = (
     Rule(
         "headroom-rebuilt",
-        "The verdict of mining is the one on record, and its error rates are what the stored answers give.",
+        "The verdict of mining is the one on record, and its figures are what the stored answers give.",
         rebuilt,
     ),
 )
