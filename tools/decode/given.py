@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tools.decode.given_formats import Heard, read_files
+from tools.decode.given_formats import Heard, answer_files, read_files
 from tools.decode.given_names import Names, place
 from tools.decode.served.recogniser import BYTES_A_TOKEN, ServedPolicy
 from tools.errors import CheckError, UsageError
@@ -67,10 +67,7 @@ class GivenRecogniser:
             answers[clip], chosen = _answers(clip, group, kind)
             if chosen is not None:
                 first[clip] = chosen
-        digest = hashlib.sha256()
-        for one in heard:
-            digest.update(f"{one}\n".encode())
-        policy = ServedPolicy(f"answers in {path.name}", digest.hexdigest(), False, window_s, 1 << 16)
+        policy = ServedPolicy(f"answers in {path.name}", _digest(path), False, window_s, 1 << 16)
         return cls(policy, answers, first, kind, without)
 
     def wear(self, weights: Path | None) -> None:
@@ -140,6 +137,16 @@ class GivenRecogniser:
             "answers_a_clip": dict(sorted(sizes.items())),
             "not_placed": self.without,
         }
+
+
+def _digest(path: Path) -> str:
+    """Of the bytes of the file, or of the names and bytes of the folder's files."""
+    digest = hashlib.sha256()
+    for file in answer_files(path):
+        with file.open("rb") as stream:
+            held = hashlib.file_digest(stream, "sha256").hexdigest()
+        digest.update(f"{file.relative_to(path)} {held}\n".encode() if path.is_dir() else held.encode())
+    return digest.hexdigest()
 
 
 def _refuse_doubled(path: Path, by_clip: Mapping[str, Sequence[Heard]]) -> None:

@@ -51,18 +51,23 @@ def read_files(path: Path, clips: int, known: Collection[str] = ()) -> list[Hear
     """Every hypothesis of a file, or of the files of a folder. `clips`: how many the manifests have, for a file that goes by
     their order; `known`: what they are called. Raises UsageError naming file and line."""
     if path.is_dir():
-        files = sorted(p for p in path.rglob("*") if _KIND.search(p.name) and p.is_file())
-        if not files:
-            raise UsageError(f"{path} holds no .json or .jsonl file of answers")
-        return [h for file in files for h in read_files(file, clips, known)]
-    if not path.is_file():
-        raise UsageError(f"the answers {path} are not there: give a file, or a folder of files")
-    text = read_text(path, 4 << 30).replace("\r\n", "\n")
+        return [h for file in answer_files(path) for h in read_files(file, clips, known)]
+    text = read_text(answer_files(path)[0], 4 << 30).replace("\r\n", "\n")
     if not text.strip():
         raise UsageError(f"the answers {path} are empty")
     if Path(path.name.removesuffix(".gz")).suffix.lower() in (".tsv", ".txt") and text.lstrip()[0] != "{":
         return list(_beams(path, text, clips, known))
     return list(_lines(path, text) if _one_a_line(path, text) else _document(path, text))
+
+
+def answer_files(path: Path) -> list[Path]:
+    """The file itself, or a folder's files of answers. Raises UsageError where there is none."""
+    files = sorted(p for p in path.rglob("*") if _KIND.search(p.name) and p.is_file()) if path.is_dir() else [path]
+    if not files:
+        raise UsageError(f"{path} holds no .json or .jsonl file of answers")
+    if not all(file.is_file() for file in files):
+        raise UsageError(f"the answers {path} are not there: give a file, or a folder of files")
+    return files
 
 
 _KIND = re.compile(r"\.jsonl?(\.gz)?$", re.IGNORECASE)

@@ -1,6 +1,8 @@
 """Answers that others decoded, in the forms they come in: all land on their clips, and what is missing is named."""
 
+import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -130,3 +132,111 @@ def test_what_is_missing_or_cannot_be_placed_is_named(tmp_path):
     both = [{"id": "c0", "text": t, "temperature": 0} for t in ("x", "y")]
     with pytest.raises(UsageError, match="2 greedy answers that differ"):
         GivenRecogniser.load(write(tmp_path / "bad.jsonl", *both), CLIPS)
+
+
+def sampled(i, seeds=(1, 2), **more):
+    cold = {"id": f"c{i}", "pred_text": f"g{i}", "temperature": 0}
+    return [cold, *({**cold, "pred_text": f"{'ab'[s - 1]}{i}", "temperature": 0.8, "seed": s, **more} for s in seeds)]
+
+
+ROWS = [row for i in range(3) for row in sampled(i)]
+
+
+def as_lines(rows):
+    return "".join(json.dumps(r) + "\n" for r in rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("nemo.json", as_lines(ROWS).encode()),  # NeMo calls JSON lines .json
+        ("bom.jsonl", as_lines(ROWS).encode("utf-8-sig")),
+        ("windows.jsonl", as_lines(ROWS).replace("\n", "\r\n").encode()),
+        ("packed.jsonl.gz", gzip.compress(as_lines(ROWS).encode())),
+        ("wide.jsonl", as_lines(ROWS).encode("utf-16")),
+        ("list.json", json.dumps(ROWS, indent=1).encode()),
+        ("strings.jsonl", as_lines([{**r, "temperature": str(r["temperature"])} for r in ROWS]).encode()),
+        ("reference.jsonl", as_lines([{**r, "text": "the reference"} for r in ROWS]).encode()),
+        ("numbers.jsonl", as_lines([{**r, "tokens": [float("nan")], "score": float("nan")} for r in ROWS]).encode()),
+    ],
+)
+def test_a_file_is_told_by_its_content(name, data, tmp_path):
+    (tmp_path / name).write_bytes(data)
+    heard = GivenRecogniser.load(tmp_path / name, CLIPS)
+    assert texts(heard) == WANTED and greedy(heard) == FIRST and heard.kind == "sampled"
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"id": "c0", "text": "reference 0", "pred_text": None, "temperature": 0.8}, "pred_text holds no text"),
+        ({"id": "c0", "text": "reference 0", "nbest": None}, "nbest is no list"),
+        ({"id": "c0", "text": "heard", "sentence": "reference 0"}, "sentence and text differ"),
+    ],
+)
+def test_a_reference_that_stands_beside_is_never_taken_for_an_answer(row, said, tmp_path):
+    with pytest.raises(UsageError, match=said):
+        GivenRecogniser.load(write(tmp_path / "a.jsonl", *ROWS, row), CLIPS)
+
+
+def test_a_transcript_beside_a_list_is_not_the_greedy_answer(tmp_path):
+    rows = [{"id": f"c{i}", "transcript": f"reference {i}", "nbest": [f"a{i}", f"b{i}"]} for i in range(3)]
+    assert GivenRecogniser.load(write(tmp_path / "a.jsonl", *rows), CLIPS).first == {}
+
+
+def lines_in(path, *lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_tables_of_two_columns(tmp_path):
+    path = tmp_path / "a.tsv"
+    for texts_ in (["one", "two", "three", "four", "five", "six"], list("123456")):
+        heard = GivenRecogniser.load(lines_in(path, *(f"c{i // 2}\t{t}" for i, t in enumerate(texts_))), CLIPS)
+        assert [t for group in texts(heard) for t in group] == texts_, "id and text, were the text a number"
+    empty = GivenRecogniser.load(lines_in(tmp_path / "a.txt", "a", "", "b", "", "c", ""), CLIPS)
+    assert texts(empty) == [["a", ""], ["b", ""], ["c", ""]], "an empty answer is one"
+    for lines, said in [
+        (["c0\tone\t-1", "c1\ttwo\t-1", "c2\tsix\t-1"], "a.tsv:1 has 3 columns"),
+        (["text\tscore", "a\t-1", "b\t-2", "c\t-3"], "a.tsv:1 has no score"),
+    ]:
+        with pytest.raises(UsageError, match=said):
+            GivenRecogniser.load(lines_in(path, *lines), CLIPS)
+    with pytest.raises(UsageError, match=r"1 row\(s\) of the manifests cannot be read, so the lines of a.tsv"):
+        GivenRecogniser.load(lines_in(path, *["a\t-1"] * 6), CLIPS, aside=1)
+
+
+def test_whose_answer_it_is(tmp_path):
+    clips = [
+        Clip("x/take1.wav", Path("/data/x/take1.wav"), "r"), Clip("utt.001", Path("/data/rec.wav"), "r"),
+        Clip("é", Path("/data/z.wav"), "r"),
+    ]  # fmt: skip
+
+    def kept(*rows):
+        heard = GivenRecogniser.load(write(tmp_path / "a.jsonl", *rows), clips)
+        return {k: [a.text for a in v] for k, v in heard.answers.items()}, heard.without
+
+    found, without = kept(
+        {"audio_filepath": "x/take1.wav", "text": "mine"}, {"audio_filepath": "y/take1.wav", "text": "another's"},
+        {"id": "utt.002", "text": "another's"}, {"id": 7, "audio": "/elsewhere/rec.flac", "text": "by its file"},
+        {"id": "e\u0301", "text": "composed"},
+    )  # fmt: skip
+    assert found == {"x/take1.wav": ["mine"], "utt.001": ["by its file"], "é": ["composed"]} and without == 2
+    with pytest.raises(UsageError, match=r"y/take1 and of z/take1 could both be those of clip x/take1.wav"):
+        kept({"audio": "y/take1.wav", "text": "a"}, {"audio": "z/take1.wav", "text": "b"})
+
+
+def test_an_answer_given_twice_is_not_two(tmp_path):
+    with pytest.raises(UsageError, match="every answer stands there twice"):
+        GivenRecogniser.load(write(tmp_path / "a.jsonl", *ROWS, *ROWS), CLIPS)
+    own = [Answer("c0", "a", (), "stop", 0, 7, 0.8).to_json()]
+    with pytest.raises(UsageError, match="answer 0 of clip c0 stands there twice"):
+        GivenRecogniser.load(write(tmp_path / "a.jsonl", *own, *own), CLIPS)
+    stuck = [{**r, "pred_text": "x", "seed": 1 if r.get("seed") else None} for r in ROWS]
+    assert texts(GivenRecogniser.load(write(tmp_path / "a.jsonl", *stuck), CLIPS)) == [["x", "x"]] * 3
+
+
+def test_answers_of_test_rows_stay_unread(tmp_path):
+    clips = [*CLIPS[:2], replace(CLIPS[2], split="test")]
+    heard = GivenRecogniser.load(write(tmp_path / "a.jsonl", *ROWS), clips)
+    assert set(heard.answers) == set(heard.first) == {"c0", "c1"} and heard.without == 0
