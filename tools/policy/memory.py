@@ -10,6 +10,7 @@ layout of four nodes; the largest layer is gathered whole while it computes. Sam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ from tools.errors import UsageError
 GIB = 2**30
 LAYOUTS = (("one GPU", 1), ("one node of 8", 8), ("4 nodes of 8", 32))
 EXPERT_WAYS = 8
+WHISPER_FRAMES_S = 50  # encoder states a second of Whisper's window
 TOKENS_S = 4  # answer tokens a second of speech
 SECONDS, ANSWERS = (5.0, 15.0, 30.0), (8, 16, 64)
 KEPT_EXACT = ("model.audio_tower.", "model.multi_modal_projector.", "mixer.gate.")  # float32 in the class itself
@@ -46,14 +48,21 @@ def memory_plan(
 
     if precision not in ("bf16", "float32"):
         raise UsageError(f"There is no precision {precision!r}: use bf16 or float32.")
+    for what, sizes in (("gpu_gib", (gpu_gib,)), ("rank", (rank,)), ("seconds", seconds), ("answers", answers)):
+        bad = [size for size in sizes if not (math.isfinite(size) and size > 0)]
+        if bad or not sizes:
+            raise UsageError(f"{what} is {bad[0] if bad else 'empty'}: give a finite number above 0.")
     empty, stored = empty_model(model)
     family = str(empty.config.model_type)
+    window = empty.config.max_source_positions / WHISPER_FRAMES_S if family == "whisper" else math.inf
+    if max(seconds) > window:
+        raise UsageError(f"A clip of {max(seconds):g} s does not fit the window of {window:g} s of {model}.")
     half = precision == "bf16" and family != "whisper"  # a Whisper's weights are always float32
     every = {name: p.numel() for name, p in empty.named_parameters()}
     trained = _surface(empty, family, surface, adapter, rank)
     _lower(empty, every, half)
     tensors, scalars = len(trained), sum(trained.values())
-    notes = _notes(family, stored, sum(every.values()), precision)
+    notes = _notes(family, stored, sum(every.values()), precision, getattr(empty.config, "quantization_config", None))
     with torch.device("cpu"):
         rows = _activations(empty, family, seconds, answers)
     layouts = [_layout(name, gpus, every, trained, half, precision == "bf16", rows, gpu_gib) for name, gpus in LAYOUTS]
@@ -204,7 +213,7 @@ def _largest_layer(every: Mapping[str, int]) -> int:
     return max(layers.values(), default=0)
 
 
-def _notes(family: str, stored: Any, scalars: int, precision: str) -> list[str]:
+def _notes(family: str, stored: Any, scalars: int, precision: str, quantised: Any) -> list[str]:
     notes = [
         f"activations are of one clip (chunk_clips: 1), {TOKENS_S} answer tokens a second of speech; they come from a run of "
         "the training code without memory, float32 where the class keeps float32",
@@ -222,6 +231,12 @@ def _notes(family: str, stored: Any, scalars: int, precision: str) -> list[str]:
         notes.append("one GPU is this project's own trainer (not yet run at full size); the nodes are NeMo-RL's layout")
     if stored is not None and stored.scalars != scalars:
         notes.append(f"the folder holds {stored.scalars:,} scalars where its config makes {scalars:,}")
+    if stored is not None and stored.missing:
+        notes.append(f"the folder will not load: it lacks {', '.join(stored.missing)}")
+    if quantised:
+        notes.append(
+            "config.json says that the weights are quantised: the plan is of the plain weights, which training needs"
+        )
     if precision == "bf16" and family == "whisper":
         notes.append("a Whisper's weights stay float32; bf16 is the arithmetic of the training forward")
     return notes

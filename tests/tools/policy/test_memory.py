@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -115,9 +118,37 @@ def test_headers_are_read_without_weights(tmp_path: Path) -> None:
     weights.write_bytes(whole[: len(whole) - facts.bytes])  # the header alone
     plan = memory_plan(str(folder / "config.json"), seconds=(1.0,), answers=(2,))
     assert plan["stored"]["scalars"] == plan["scalars"] == facts.scalars
-    weights.write_bytes(b"\x00" * 20)
-    with pytest.raises(UsageError, match="not a safetensors file"):
-        memory_plan(str(folder))
+    for bad in (b"\x00" * 20, head([1]), head({"a": {"dtype": "F32"}}), head({"a": "x"})):
+        weights.write_bytes(bad)
+        with pytest.raises(UsageError, match="not a safetensors file"):
+            memory_plan(str(folder))
+
+
+def head(body: Any) -> bytes:
+    text = json.dumps(body).encode()
+    return struct.pack("<Q", len(text)) + text
+
+
+def test_what_the_folder_lacks_or_keeps_beside_is_said(tmp_path: Path) -> None:
+    folder = tiny_whisper(tmp_path / "tiny")
+    one = {"seconds": (1.0,), "answers": (2,)}
+    plain = memory_plan(str(folder), **one)
+    shutil.copyfile(folder / "model.safetensors", folder / "consolidated.safetensors")  # the same weights twice
+    assert memory_plan(str(folder), **one)["stored"] == plain["stored"]
+    (folder / "consolidated.safetensors").unlink()
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    assert "lacks model.safetensors.index.json" in " ".join(memory_plan(str(folder), **one)["notes"])
+    shards = {"a": "model-00001-of-00002.safetensors", "b": "model-00002-of-00002.safetensors"}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
+    assert "lacks model-00002-of-00002.safetensors" in " ".join(memory_plan(str(folder), **one)["notes"])
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "gptq"}}))
+    assert "quantised" in " ".join(memory_plan(str(folder), **one)["notes"])
+    with pytest.raises(UsageError, match="does not fit the window of 30 s"):
+        memory_plan(str(folder), seconds=(45.0,), answers=(2,))
+    (folder / "config.json").write_text(json.dumps({**config, "d_model": 33}))
+    with pytest.raises(UsageError, match="no model can be made"):
+        memory_plan(str(folder), **one)
 
 
 def test_it_is_a_face_of_plan(tmp_path: Path) -> None:
@@ -138,6 +169,12 @@ def test_it_is_a_face_of_plan(tmp_path: Path) -> None:
         ("nemotron-3.5-transcribe", {"surface": "everything"}, "none of decoder"),
         ("nemotron-3.5-transcribe", {"adapter": "mora"}, "no adapter 'mora'"),
         ("nemotron-3.5-transcribe", {"precision": "int4"}, "no precision"),
+        ("nemotron-3.5-transcribe", {"gpu_gib": math.nan}, "gpu_gib is nan"),
+        ("nemotron-3.5-transcribe", {"adapter": "lora", "rank": -4}, "rank is -4"),
+        ("nemotron-3.5-transcribe", {"seconds": (-1.0,)}, "seconds is -1"),
+        ("nemotron-3.5-transcribe", {"answers": (0,)}, "answers is 0"),
+        ("x" * 5000, {}, "neither a folder"),
+        ("a\0b", {}, "neither a folder"),
     ],
 )
 def test_what_is_not_known_is_refused(model: str, more: dict[str, Any], says: str) -> None:
