@@ -1,4 +1,5 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -7,7 +8,7 @@ import torch
 
 from tools.audio.identity import clip_digest
 from tools.audio.read import read_clip
-from tools.decode.encoder_cache import EncoderCache
+from tools.decode.encoder_cache import EncoderCache, training_encode
 from tools.errors import CheckError
 from tools.rows import Clip
 
@@ -69,6 +70,10 @@ def test_the_folder_stays_within_its_bound_and_the_oldest_goes_first(policy, cli
 
 
 def test_changed_audio_and_a_missing_digest_are_refused(policy, clips, tmp_path):
+    trains = SimpleNamespace(encoder_trains=True, encode=policy.encode)  # encoded anew each time, and checked each time
+    for bad in (replace(clips[0], audio=clips[1].audio), replace(clips[0], audio_sha256="")):
+        with pytest.raises(CheckError, match=r"changed since it was checked|no audio digest"):
+            training_encode(trains, EncoderCache(policy, tmp_path))([bad])
     with pytest.raises(CheckError, match="changed since it was checked"):
         EncoderCache(policy, tmp_path).get([replace(clips[0], audio=clips[1].audio)])
     with pytest.raises(CheckError, match="no audio digest"):

@@ -69,6 +69,13 @@ def test_an_export_replaces_the_former_whole(tiny: WhisperPolicy, tmp_path: Path
     assert json.loads((tmp_path / "out" / "provenance.json").read_text())["step"] == 2
     assert not (tmp_path / "out" / "stray").exists()
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    tiny.export(mine, {})  # an empty folder is free to use
+    (mine / "provenance.json").unlink()
+    with pytest.raises(UsageError, match="no earlier export"):
+        tiny.export(mine, {})
+    assert (mine / "model.safetensors").is_file()
 
 
 def test_a_half_precision_folder_trains_and_exports_in_float32(tmp_path: Path) -> None:
