@@ -46,7 +46,7 @@ def _all_match(setting: str, parts: Sequence[str], names: Sequence[str]) -> None
     """Raises UsageError for a part that stands in no name: a slip of the pen would otherwise train something else."""
     idle = [part for part in parts if not any(part in name for name in names)]
     if idle:
-        raise UsageError(f"{setting}: no tensor of the training surface has {idle[0]!r} in its name, {names[0]} say")
+        raise UsageError(f"{setting}: no tensor of the training surface has {idle[0]!r} in its name")
 
 
 def _adapted(policy: Any, named: dict[str, Any], config: GspoConfig) -> dict[str, Any]:

@@ -145,7 +145,14 @@ def test_rollback_of_an_adapter_gives_the_seed_back(folder: Path, tmp_path: Path
         ({"surface": LISTED}, UsageError, "this one has 2 and 3072"),
         ({"surface": LISTED, "surface_tensors": 2, "surface_scalars": 3000}, CheckError, "3,072 scalars where"),
         ({"surface": LISTED, "surface_tensors": 3, "surface_scalars": 3072}, CheckError, "2 tensors where"),
-        ({"surface": "decoder", "adapter": "lora", "adapter_layers": ["nothing"]}, UsageError, "no linear layer"),
+        (
+            {"surface": "decoder", "adapter": "lora", "adapter_layers": ["nothing"]},
+            UsageError,
+            "has 'nothing' in its name",
+        ),
+        ({"surface": "decoder", "adapter": "lora", "adapter_layers": ["embed"]}, UsageError, "no linear layer"),
+        ({"surface": "decoder", "freeze": ["fc1", "fc9"]}, UsageError, "freeze: .* has 'fc9' in its name"),
+        ({"surface": "decoder", "freeze": ["model"]}, UsageError, "nothing is left to train"),
     ],
 )
 def test_counts_are_asserted_before_step_one(

@@ -432,8 +432,12 @@ def test_diagnosis_names_causes() -> None:
     assert "cut at 64 tokens" in diagnose([{**base, "truncated_share": 0.9}], settings)[0]
     assert "flat" in diagnose([{**base, "contrast_share": 0.0, "offered_reward": 0.0}], settings)[0]
     assert "gradient is exactly 0" in diagnose([{**base, "grad_norm_max": 0.0}], settings)[0]
-    assert "does not rise" in diagnose([{**base, "reward": -0.5 + 0.01 * (i % 2)} for i in range(20)], settings)[0]
-    assert diagnose([{**base, "reward": -0.5 + 0.02 * i} for i in range(20)], settings) == []
+    flat = [{**base, "offered_reward": -0.5 + 0.01 * (i % 2), "reward": -0.5 + 0.02 * i} for i in range(20)]
+    assert "does not rise" in diagnose(flat, settings)[0]
+    # clips that were learnt drop out of the retained groups, whose reward then falls while that of all answers rises
+    assert diagnose([{**base, "offered_reward": -0.5 + 0.02 * i, "reward": -0.5} for i in range(20)], settings) == []
+    right = diagnose([{**base, "distinct_answers": 1.0, "contrast_share": 0.0, "right_share": 1.0}], settings)
+    assert len(right) == 1 and "100% of the answers are right" in right[0]  # copies are as it should be
     assert diagnose([], settings) == ["no update was taken"]
 
 
