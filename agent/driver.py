@@ -18,6 +18,7 @@ from agent.document import finished_document, mined_document, paused_document, s
 from agent.events import Event
 from agent.gates import GATES
 from agent.procedure import Skill, Vocabulary, load_skill
+from agent.reuse import refuse_changed
 from agent.session import Session
 from agent.steps import VERBS
 from tools.errors import UsageError
@@ -68,6 +69,7 @@ def _drive(context: Context) -> dict[str, Any]:
         before = graph.get_state(THREAD)
         until = str(context.scratch.get("until", ""))
         if until and passed(context, until):
+            refuse_changed(context)
             return mined_document(context)
         finished = context.last("decision", what="finish") is not None
         if before.values and not before.next and finished:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tools.errors import CheckError
+from tools.errors import CheckError, RehearError
 
 if TYPE_CHECKING:
     from agent.act import Context
@@ -18,7 +18,6 @@ def differences(context: Context) -> list[str]:
 
     frozen, profile = contract(context), profile_of(context)
     now = {
-        "model": (frozen["seed_model"]["digest"][:12], recogniser(context).policy.digest[:12]),
         "normaliser": (frozen["profile"]["digest"][:12], profile.to_json()["digest"][:12]),
         "scorer": (
             f"{frozen['scoring']['scorer']} {frozen['scoring']['version']} {frozen['scoring'].get('aligner', ALIGNER)}",
@@ -26,7 +25,53 @@ def differences(context: Context) -> list[str]:
         ),
         "reward": (frozen["reward"]["digest"][:12], frozen_reward(context).digest[:12]),
     }
-    return [f"{name}: {before} -> {after}" for name, (before, after) in now.items() if before != after]
+    if context.scratch.get("until") is None or _is_here(context):
+        digest = recogniser(context).policy.digest
+        now = {"model": (frozen["seed_model"]["digest"][:12], digest[:12]), **now}
+    return [f"{name}: {before} -> {after}" for name, (before, after) in now.items() if before != after] + _edited(
+        context
+    )
+
+
+def _edited(context: Context) -> list[str]:
+    """The manifests that are others than those that were read: their rows are not read again. One that is away cannot
+    be compared."""
+    from agent.steps.check_data import manifest_digests
+
+    before = context.must("data_check").payload.get("manifests", {})
+    paths = context.session.brief.manifests()
+    if not all(path.exists() for held in paths.values() for path in held):
+        return []
+    now = manifest_digests(context.session.brief)
+    return [
+        f"{split} manifest: {before[split][:12]} -> {now[split][:12]}" for split in now if _moved(before, now, split)
+    ]
+
+
+def _moved(before: dict[str, str], now: dict[str, str], split: str) -> bool:
+    return split in before and before[split] != now[split]
+
+
+def _is_here(context: Context) -> bool:
+    """Whether the model, or the file of its answers, lies here to be compared; a verdict can be read again without it."""
+    from agent.steps.common import seed_folder
+
+    said = context.session.brief.answer_to("seed_model")
+    if isinstance(said, dict):
+        return "answers" in said and context.session.brief.resolve(str(said["answers"])).exists()
+    try:
+        return seed_folder(context).is_dir()
+    except RehearError:
+        return False
+
+
+def refuse_changed(context: Context) -> None:
+    """Raises CheckError where a verdict is asked for again and what it rests on was changed since."""
+    if context.last("freeze") is None or not (found := differences(context)):
+        return
+    raise CheckError(
+        f"the verdict here is of something else ({'; '.join(found)}): put it back, or start a new work directory to mine again"
+    )
 
 
 def reuse_answers(context: Context) -> None:

@@ -72,7 +72,8 @@ class Split(Payload):
 
 
 class DataCheck(Payload):
-    """`near_checked` true: near copies (re-encoded, louder, cut) were looked for, not only equal samples."""
+    """`near_checked` true: near copies (re-encoded, louder, cut) were looked for, not only equal samples. `manifests`: the
+    digest of each split's manifests as they were read."""
 
     rows_in: int
     kept: int
@@ -82,6 +83,7 @@ class DataCheck(Payload):
     membership_sha256: Sha
     splits: dict[str, Split]
     near_checked: bool = False
+    manifests: dict[str, str] = {}
 
 
 class Freeze(Payload):

@@ -16,6 +16,7 @@ from tools.errors import CheckError
 from tools.rows import Clip
 
 if TYPE_CHECKING:
+    from agent.brief import Brief
     from tools.data.manifest import Quarantined
     from tools.data.report import CheckReport
 
@@ -177,19 +178,32 @@ def _write(context: Context, report: CheckReport, clips: list[Clip]) -> None:
         "membership_sha256": membership,
         "splits": {s: _size(clips_of(context, s)) for s in SPLITS if clips_of(context, s)},
         "near_checked": report.near_checked,
+        "manifests": manifest_digests(context.session.brief),
     }
     last = context.last("data_check")
-    if (
-        last is None
-        or last.payload["membership_sha256"] != membership
-        or last.payload["checks_sha256"] != payload["checks_sha256"]
-    ):
+    known = ("membership_sha256", "checks_sha256", "manifests")
+    if last is None or any(last.payload.get(key) != payload[key] for key in known):
         context.record("data_check", payload)
     for q in report.quarantined:
         context.notice(f"quarantined {q.manifest}:{q.row} {q.id}: {q.reason}", level="warn")
     for f in report.findings:
         context.notice(f"{f.check}: {f.text}", level="info" if f.severity == "info" else "warn")
     context.notice(", ".join(f"{s} {len(clips_of(context, s))} rows" for s in SPLITS))
+
+
+def manifest_digests(brief: Brief) -> dict[str, str]:
+    """Split -> digest of its manifests: the bytes of files, names and sizes of what lies in folders."""
+    out = {}
+    for split, paths in brief.manifests().items():
+        digest = hashlib.sha256()
+        for path in paths:
+            inside = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else []
+            digest.update("".join(f"{p.relative_to(path)} {p.stat().st_size}\n" for p in inside).encode())
+            if path.is_file():
+                with path.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+        out[split] = digest.hexdigest()
+    return out
 
 
 def _size(clips: list[Clip]) -> dict[str, Any]:

@@ -162,7 +162,7 @@ def evaluate_model(
         heard = recogniser(context) if folder is None else exported(context, folder)
         heard.wear(weights)
         if model["kind"] == "seed" or folder is None:
-            _same_model(eval_id, model["digest"], heard.policy.digest)
+            same_model(eval_id, model["digest"], heard.policy.digest)
         rows = decode_rows(heard, clips_of(context, split), prompt, limit, context.progress(f"decoding {eval_id}"))
         done = write_evaluation(place, rows, profile_of(context), labels_of(context))
         return {
@@ -179,10 +179,11 @@ def evaluate_model(
     return scores
 
 
-def _same_model(eval_id: str, said: str, is_: str) -> None:
+def same_model(what: str, said: str, is_: str) -> None:
+    """Raises CheckError where the model at hand, or the file of its answers, is another than the one on record."""
     if said != is_:
         raise CheckError(
-            f"{eval_id}: the weights at hand have digest {is_[:12]}, on record is {said[:12]}: they were changed"
+            f"{what}: the weights at hand have digest {is_[:12]}, on record is {said[:12]}: they were changed"
         )
 
 

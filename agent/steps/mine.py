@@ -12,7 +12,17 @@ from agent.contract import contract_digest
 from agent.forecast import mine_minutes
 from agent.presets import MiningPlan, choose_preset, mining_plan
 from agent.spending import spending
-from agent.steps.common import SPLITS, clips_of, contract, labels_of, profile_of, recogniser, work_of, write_text
+from agent.steps.common import (
+    SPLITS,
+    clips_of,
+    contract,
+    labels_of,
+    profile_of,
+    recogniser,
+    same_model,
+    work_of,
+    write_text,
+)
 from agent.steps.references import look_at_references
 from agent.steps.rewards import frozen_reward, order_of_reward
 from agent.steps.runs import pool_file, round_of
@@ -147,6 +157,7 @@ def _sampled(context: Context, name: str, clips: list[Clip], n: int, first: int,
     def do() -> dict[str, Any]:
         began = time.process_time()
         heard, prompt, limit = recogniser(context), frozen["prompt"]["text"], frozen["decoding"]["limit"]
+        same_model(name, frozen["seed_model"]["digest"], heard.policy.digest)
         heard.wear(None)
         greedy = heard.greedy(clips, prompt, limit, context.progress(f"greedy {name}")) if first == 0 else []
         sampled = heard.sample(

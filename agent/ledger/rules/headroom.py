@@ -24,6 +24,10 @@ def rebuilt(e: Evidence) -> Iterator[Finding]:
     if said != (told["verdict"].get("learn"), told["verdict"].get("reason")):
         yield Violation("the verdict is not the decision on record", (at,) if learn else (), WHERE)
         return
+    kept = {k: v for k, v in details["evidence"].items() if k != "thresholds"}
+    for key in sorted({*kept, *(told.get("evidence") or {})}):
+        if kept.get(key) != (told.get("evidence") or {}).get(key):
+            yield Violation(f"{key} of the evidence is not the one on record", (at,), WHERE)
     figures = told.get("figures") or {}
     if not figures:
         if details.get("evidence", {}).get("clips"):
@@ -49,9 +53,10 @@ def rebuilt(e: Evidence) -> Iterator[Finding]:
                 yield Violation(text, (at,), WHERE)
     if found["greedy"] is not None and found["oracle"] is not None:
         headroom = found["greedy"] - found["oracle"]
-        if not near(headroom, figures.get("headroom")):
-            text = f"the headroom is {figures.get('headroom')}, greedy less oracle of the stored answers is {headroom}"
-            yield Violation(text, (at,), WHERE)
+        for held in (figures.get("headroom"), kept["headroom"]):
+            if not near(headroom, held):
+                text = f"the headroom is {held}, greedy less oracle of the stored answers is {headroom}"
+                yield Violation(text, (at,), WHERE)
 
 
 def _figures(answers: list[dict[str, Any]], clips: dict[str, dict[str, Any]], e: Evidence) -> dict[str, float | None]:

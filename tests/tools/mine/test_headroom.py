@@ -60,6 +60,16 @@ def test_headroom_is_greedy_less_oracle_and_its_interval_goes_by_speaker():
     assert h["interval"] is None and h["blocks"] == 5, "under ten speakers no interval is claimed"
 
 
+def test_the_best_of_more_answers_says_on_how_many_clips_it_stands():
+    from tools.report.headroom import _figures as lines
+
+    clips = clips_of(c1="one two three", c2="four five six")
+    groups = [group("c1", "one", "one", "one two three", ref="one two three"), group("c2", "", *["x"] * 4, ref="y")]
+    found = headroom(clips, groups, mining_stats(groups, {}, errors_of(clips)), BASIC, errors_of(clips))
+    text = "\n".join(lines({**found, "metric": "wer"}, {"given": "sampled"}))
+    assert "2: 0.5000  4: 1.0000 (on 1 clips)" in text and "greedy       0.8333 wer" in text
+
+
 def test_repairs_are_told_by_kind():
     def rows(ref, greedy, best):
         return ScoredRow("x", ref, greedy), ScoredRow("x", ref, best)

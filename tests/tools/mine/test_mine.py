@@ -262,6 +262,12 @@ def test_copies_are_judged_by_their_own_probability() -> None:
     assert copies_share([sure]) == 0.0
     assert copies_share([unsure]) == copies_share([unsure], right={"b"}) == 1.0
     assert copies_share([group("c", [REF] * 8)], right={"c"}) == 0.0
+    easy = [group(f"e{i}", [REF] * 8) for i in range(9)]
+    stuck = [group(f"s{i}", ["one two three"] * 8) for i in range(5)]
+    told = {g.clip_id for g in easy}
+    assert copies_share([*easy, *stuck], right=told) == 1.0, "easy clips do not hide that it does not sample"
+    assert copies_share([*easy, *stuck[:2]], right=told) == pytest.approx(2 / 11), "too few others to say so"
+    assert copies_share([*easy, *stuck[:4], group("m", MIXED)], right=told) == 0.8
 
 
 def test_missing_answers_and_repeated_seeds_name_the_clip() -> None:
