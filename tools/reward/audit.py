@@ -19,6 +19,7 @@ DEFAULT_REFS = (
     "the ship left the harbour at noon and nobody waved",
     "thank you",
 )
+PHRASES = 8  # so many of a reward's keywords are probed with
 DEFAULT_LABELS = ("yes", "no", "maybe")
 _HALLUCINATION = "thank you for watching and please remember to subscribe to the channel for more"
 
@@ -84,6 +85,13 @@ def audit_reward(reward: Reward, refs: Sequence[str] | None = None, lang: str | 
         cases = [_case(reward, ref, kind, hyp, lang) for kind, hyp in answers]
         table += cases
         violations += label_violations(cases) if label else transcript_violations(cases)
+    for phrase in list(reward.options.get("keywords", ()))[:PHRASES]:
+        for ref in refs:
+            probes = keyword_answers(reward.profile.normalise(ref, lang), reward.profile.normalise(phrase, lang))
+            for due, answers in probes:
+                cases = [_case(reward, due, kind, hyp, lang) for kind, hyp in answers]
+                table += cases
+                violations += keyword_violations(cases)
     if not label:
         silence, noise = (
             _case(reward, "", "empty reference, silence", "", lang),
@@ -112,6 +120,24 @@ def transcript_answers(ref: str) -> list[tuple[str, str]]:
         ("loop", " ".join([words[0]] * 40)),
         ("loop of the answer", " ".join([gapped] * 20)),
         ("fluent hallucination", _HALLUCINATION),
+    ]
+
+
+def keyword_answers(ref: str, phrase: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """References without and with a keyword, and what a policy might learn to answer: nothing, or keywords wherever."""
+    keyed = f"{ref} {phrase}"
+    invented = [("silence", ""), ("keyword invented", keyed)]
+    return [
+        (ref, invented),
+        (
+            keyed,
+            [
+                ("silence", ""),
+                ("keyword missed", ref),
+                ("keyword twice", f"{keyed} {phrase}"),
+                ("keyword alone", phrase),
+            ],
+        ),
     ]
 
 
@@ -170,6 +196,18 @@ def transcript_violations(cases: Sequence[Case]) -> list[str]:
             fewer = other.errors < bad.errors and other.characters < bad.characters
             if fewer and bad.reward > other.reward:  # type: ignore[operator]
                 out.append(f"{bad.kind!r} of {bad.ref!r} is paid {bad.reward}, above {other.kind!r} ({other.reward}).")
+    return out
+
+
+def keyword_violations(cases: Sequence[Case]) -> list[str]:
+    """Silence is never above an answer with fewer errors, nor a bare keyword above one with a quarter of its errors."""
+    out = []
+    for bad in (c for c in cases if c.kind in ("silence", "keyword alone")):
+        times = 1 if bad.kind == "silence" else 4
+        for c in cases:
+            fewer = c.errors < bad.errors and c.errors * times <= bad.errors and c.characters * times <= bad.characters
+            if c.reward is None or bad.reward is None or (fewer and bad.reward > c.reward):
+                out.append(f"{bad.kind!r} of {bad.ref!r} is paid {bad.reward}, above {c.kind!r} ({c.reward}).")
     return out
 
 

@@ -13,7 +13,7 @@ from tools.errors import UsageError
 from tools.reward import labels, transcripts
 from tools.text.profile import Profile
 
-VERSION = "1"
+VERSION, NEWER = "1", {"keyword": "2"}  # of a reward's arithmetic
 NAMES = ("cer", "wer", "blend", "keyword", "label_exact")
 PARTS = ("cer", "wer", "length", "repetition")
 GRID = 512
@@ -74,7 +74,7 @@ def make_reward(
         function = transcripts.keyword(profile, phrases, options["weight"])
     else:
         function = {"cer": transcripts.cer, "wer": transcripts.wer, "label_exact": labels.label_exact}[name](profile)
-    facts = json.dumps([name, VERSION, options, profile.digest], sort_keys=True, ensure_ascii=True)
+    facts = json.dumps([name, NEWER.get(name, VERSION), options, profile.digest], sort_keys=True, ensure_ascii=True)
     digest = hashlib.sha256(facts.encode()).hexdigest()
     return Reward(name, profile, options, "label" if name == "label_exact" else "transcript", digest, function)
 

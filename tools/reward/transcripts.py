@@ -89,7 +89,8 @@ def keyword(
     """-min(CER, 2) minus `weight` times the share of the reference's keywords missed, and of keywords invented.
 
     A keyword is a phrase in the profile's units, an entity say, with what it counts beside the others. Clips without
-    keywords are rewarded by CER alone, inventions apart.
+    keywords are rewarded by CER alone, inventions apart. An answer with a CER below 1 stays above silence, whatever its
+    keywords cost: a policy would otherwise learn to say nothing where a keyword might be wrong.
     """
     measure = rates(profile)
 
@@ -103,7 +104,11 @@ def keyword(
             said, heard = occurrences(profile, phrase, ref_units, lang), occurrences(profile, phrase, hyp_units, lang)
             wanted += counts * said
             wrong += counts * abs(said - heard)
-        return 0.0 - base[0] - weight * min(wrong / (wanted or 1.0), FLOOR)
+        paid = 0.0 - base[0] - weight * min(wrong / (wanted or 1.0), FLOOR)
+        if base[0] >= 1:
+            return paid
+        silence = -1.0 - (weight if wanted else 0.0)
+        return max(paid, silence + (1 - base[0]) / 100)
 
     return reward
 

@@ -78,6 +78,18 @@ def test_rewards_that_can_be_gamed_are_caught() -> None:
     assert audit_reward(invents).violations == ("On an empty reference a hallucination is paid as much as silence.",)
 
 
+@pytest.mark.parametrize(("weight", "ok"), [(0.0, True), (0.5, True), (5.0, False), (100.0, False)])
+def test_keywords_are_probed_with_a_reward_s_own(weight: float, ok: bool) -> None:
+    """A weight that outweighs the words is refused: a bare keyword would be paid above all but perfect transcripts."""
+    reward = make_reward("keyword", profile("english"), keywords={"crates": 2.0, "a": 1.0}, keyword_weight=weight)
+    audit = audit_reward(reward)
+    assert audit.ok is ok, audit.violations
+    assert {"keyword invented", "keyword missed", "keyword alone", "keyword twice"} <= {c.kind for c in audit.table}
+    assert ok or all("'keyword alone'" in v for v in audit.violations)
+    additive = lambda hyp, ref, lang=None: -len(set(hyp.split()) ^ set(ref.split())) / 9 - 2 * ("crates" in hyp)  # noqa: E731
+    assert any("'silence'" in v for v in audit_reward(dataclasses.replace(reward, function=additive)).violations)
+
+
 def test_label_rewards_that_can_be_gamed_are_caught() -> None:
     contains = _reward(lambda hyp, ref, lang: float(ref in hyp), "label")
     violations = audit_reward(contains).violations

@@ -89,6 +89,16 @@ def test_keyword_weights() -> None:
     assert lost == pytest.approx([-0.75, -0.25])
 
 
+@pytest.mark.parametrize("weight", [0.5, 5.0, 100.0])
+def test_silence_is_never_the_way_round_a_keyword(weight: float) -> None:
+    """An invented keyword costs, but not so much that saying nothing at all is paid better."""
+    reward = make_reward("keyword", BASIC, keywords=["crates"], keyword_weight=weight)
+    for ref in ("thank you", "thank you for six crates"):
+        worse, better = reward(f"{ref} crates", ref), reward(ref, ref)
+        assert reward("", ref) < worse < better
+    assert reward("thank yoo crates", "thank you") < reward("thank you crates", "thank you")
+
+
 def test_keyword() -> None:
     reward = make_reward("keyword", BASIC, keywords=["ibuprofen", "400 mg"], keyword_weight=1.0)
     ref = "take ibuprofen 400 mg"
