@@ -9,11 +9,11 @@ import io
 import math
 import sys
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
-from tools.errors import UsageError
+from tools.errors import CheckError, UsageError
 from tools.train.metrics import Line, final_view
 
 BLOCKS = "▁▂▃▄▅▆▇█"
@@ -57,6 +57,13 @@ def run_rows(run_dir: Path) -> list[Line]:
     rows = final_view(run_dir / "metrics.jsonl")
     if not rows:
         raise UsageError(f"{run_dir} holds no run: it has no metrics.jsonl with an update in it")
+    for row, (key, _) in product(rows, SHOWN):
+        if row.get(key) is not None and not isinstance(row[key], int | float):
+            raise CheckError(
+                f"{run_dir / 'metrics.jsonl'}: {key} of update {row['update']} is {row[key]!r}, not a number"
+            )
+    if not any(_has(rows, key) for key, _ in SHOWN):
+        raise UsageError(f"{run_dir / 'metrics.jsonl'} holds none of the figures of a run")
     return rows
 
 
@@ -107,7 +114,7 @@ def curves_png(rows: Sequence[Line]) -> bytes:
     panels = [(title, [k for k in keys if _has(rows, k)]) for title, keys in PANELS]
     panels = [(title, keys) for title, keys in panels if keys]
     labels = dict(SHOWN)
-    tall = -(-len(panels) // 2)
+    tall = max(1, -(-len(panels) // 2))
     figure = Figure(figsize=(10, 2.4 * tall + 0.4), layout="constrained")
     axes = figure.subplots(tall, 2, squeeze=False, sharex=True).flatten()
     for ax, (title, keys) in zip(axes, panels):
@@ -135,10 +142,17 @@ def _has(rows: Sequence[Line], key: str) -> bool:
 def show(folder: Path) -> tuple[str, list[Path]]:
     """(text, PNG files written beside each run's metrics) of a run's folder or of all runs of a work directory."""
     parts, files = [], []
-    for run_dir in runs_of(folder):
+    found = runs_of(folder)
+    for run_dir in found:
+        if len(found) > 1 and not final_view(run_dir / "metrics.jsonl"):
+            parts.append(f"{run_dir.name}: no update yet")
+            continue
         rows = run_rows(run_dir)
         files.append(run_dir / "curves.png")
-        files[-1].write_bytes(curves_png(rows))
+        try:
+            files[-1].write_bytes(curves_png(rows))
+        except OSError as error:
+            raise UsageError(f"{files[-1]} cannot be written: {error.strerror}") from error
         parts.append(f"{run_dir.name}: {terminal_curves(rows)}")
     return "\n".join(parts), files
 

@@ -39,7 +39,10 @@ def read_metrics(path: Path) -> list[Line]:
 def final_view(path: Path) -> list[Line]:
     """Each update exactly once, in order: those of a dead attempt that were repeated are left out."""
     rows: dict[int, Line] = {}
-    for line in read_metrics(path):
+    for number, line in enumerate(read_metrics(path), start=1):
+        key = {"resume": "from_update", None: "update"}.get(line.get("event"))
+        if key and not isinstance(line.get(key), int):
+            raise CheckError(f"{path} line {number} has no number as its {key}: the file was changed by hand")
         if line.get("event") == "resume":
             rows = {u: row for u, row in rows.items() if u <= line["from_update"]}
         elif "event" not in line:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from tests.tools.train import toy
 from tools.decode.local import sample
-from tools.errors import CheckError, UsageError
+from tools.errors import CheckError, RehearError, UsageError
 from tools.reward import make_reward
 from tools.rows import Answer
 from tools.text import profile
@@ -119,6 +119,32 @@ def test_curves_are_a_command(ran: Path, tmp_path: Path) -> None:
     assert out.exit_code == 0 and "gradient norm" in out.output
     assert json.loads(CliRunner().invoke(app, ["curves", str(ran), "--json"]).output)["curves"]
     assert isinstance(CliRunner().invoke(app, ["curves", str(tmp_path)]).exception, UsageError)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ('{"loss": 1}', "line 1 has no number as its update"),
+        ('{"update": 1, "loss": 1}\n{"event": "resume"}', "line 2 has no number as its from_update"),
+        ('{"update": "a", "loss": 1}', "line 1 has no number as its update"),
+        ('{"update": 1, "loss": "high"}', "loss of update 1 is 'high', not a number"),
+        ('{"update": 1, "foo": 2}', "none of the figures"),
+        ("7", "line 1 is not a JSON object"),
+        ('{"event": "resume", "from_update": 0}', "holds no run"),
+    ],
+)
+def test_curves_of_an_odd_folder_are_one_sentence(tmp_path: Path, body: str, says: str) -> None:
+    for name, text in (("a", body), ("b", '{"update": 1, "loss": 1.5}')):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        (tmp_path / "runs" / name / "metrics.jsonl").write_text(f"{text}\n")
+    with pytest.raises(RehearError, match=says):
+        show(tmp_path / "runs" / "a")
+    (tmp_path / "runs" / "a" / "metrics.jsonl").write_text("")
+    assert show(tmp_path)[0].startswith("a: no update yet\nb: 1 updates")
+    (tmp_path / "runs" / "b" / "curves.png").unlink()
+    (tmp_path / "runs" / "b" / "curves.png").mkdir()
+    with pytest.raises(UsageError, match="cannot be written"):
+        show(tmp_path)
 
 
 # -- why a run learns nothing: faults planted in the run itself ---------------------------------------------------------
