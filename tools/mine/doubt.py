@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import regex
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
@@ -23,6 +24,12 @@ FAR = 0.65  # distance to the reference of even the closest answer
 FITS = 0.45  # distance to another clip's reference at which the answer is that clip's
 LEAST = 3
 LETTERS = 8
+_SYLLABLES = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}]")
+
+
+def letters(text: str) -> int:
+    """How long a text is in letters; a character that writes a syllable or a word counts as two."""
+    return len(text) + len(_SYLLABLES.findall(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +63,10 @@ def doubts(groups: Iterable[Group], references: Mapping[str, str]) -> Doubt:
     for group in groups:
         heard = [loose(a.text) for a in _usable(group)]
         ref = loose(references.get(group.clip_id, ""))
-        if len(heard) < LEAST or len(ref) < LETTERS:
+        if len(heard) < LEAST or letters(ref) < LETTERS:
             continue
         at, apart = medoid(heard)
-        near = apart <= AGREE and len(heard[at]) >= LETTERS
+        near = apart <= AGREE and letters(heard[at]) >= LETTERS
         agreeing += near
         if min(Levenshtein.normalized_distance(ref, text) for text in heard) >= FAR:
             far[group.clip_id] = heard[at]

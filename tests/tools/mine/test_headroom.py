@@ -115,6 +115,14 @@ def test_references_that_are_another_clips_or_nobodys_are_doubted():
     assert medoid(["abc", "abd", "xyz"])[0] in (0, 1)
 
 
+def test_short_references_of_a_script_that_writes_syllables_are_doubted_too():
+    refs = {"c1": "请把箱子搬走", "c2": "今天天气很好", "c3": "오늘은 날씨가", "c4": "车站"}
+    said = {"c1": "老桥旁边有人", "c2": "今天天气真好", "c3": "내일 만나요 우리", "c4": "河流"}
+    groups = [group(k, v, v, v, v[:-1], v, ref=refs[k]) for k, v in said.items()]
+    found = doubts(groups, refs)
+    assert found.clips == ("c1", "c3") and found.agreeing == 3, "two characters are too few to speak"
+
+
 def test_wrong_references_end_in_that_verdict_even_when_rewards_differ():
     refs = {f"c{i}": f"sentence number {i} about crates and gates of hall {i}" for i in range(12)}
     groups, wrong = [], {}
