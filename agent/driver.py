@@ -75,15 +75,15 @@ def _drive(context: Context) -> dict[str, Any]:
         if before.values and not before.next and finished:
             return finished_document(context)
         try:
-            graph.invoke(
-                _entry(before, context.skill, graph.nodes),
-                {"configurable": THREAD["configurable"], "recursion_limit": RECURSION_LIMIT},
-                durability="sync",
-                interrupt_after=[until] if until else None,
-            )
+            config: RunnableConfig = {"configurable": THREAD["configurable"], "recursion_limit": RECURSION_LIMIT}
+            start = _entry(before, context.skill, graph.nodes)
+            graph.invoke(start, config, durability="sync", interrupt_after=[until] if until else None)
+            after = graph.get_state(THREAD)
+            if until and after.next and not after.interrupts and not passed(context, until):
+                graph.invoke(None, config, durability="sync")  # its stop comes after it: told now, not the next time
+                after = graph.get_state(THREAD)
         except Interrupted:
             return stopped_document(context)
-        after = graph.get_state(THREAD)
         if until and passed(context, until):
             return mined_document(context)
         if after.next:

@@ -56,8 +56,12 @@ def customer(folder, answer, references=None, **brief):
     return folder
 
 
+def run(folder):
+    return driver.run(Brief.load(folder / "brief.yaml"), folder / "work", emit=lambda event: None, until="mine")
+
+
 def mine(folder):
-    driver.run(Brief.load(folder / "brief.yaml"), folder / "work", emit=lambda event: None, until="mine")
+    run(folder)
     return json.loads((folder / "work/report/headroom.json").read_text())
 
 
@@ -123,3 +127,13 @@ def test_a_verdict_is_not_given_again_for_other_inputs(mined, tmp_path, name, sa
     with pytest.raises(CheckError, match=f"of something else.*{said}"):
         mine(folder)
     assert (folder / "work/ledger.jsonl").read_bytes() == before
+
+
+def test_what_stops_the_mining_itself_is_told_at_once(tmp_path):
+    folder = customer(tmp_path, one_letter)
+    rows = [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
+    write(folder / "answers.jsonl", [r for r in rows if not r.get("seed")])  # one sample a clip
+    for _ in range(2):
+        document = run(folder)
+        assert (document["exit_code"], document["status"], document["state"]) == (5, "failed", "mine")
+        assert "nothing can be mined" in document["error"]["message"]
