@@ -40,6 +40,10 @@ class CheckError(RehearError):
     kind = "check"
 
 
+class NonFinite(CheckError):
+    """Probabilities, a loss, a gradient or a penalty that are not finite numbers."""
+
+
 class ProviderError(RehearError):
     """A model provider or a cluster failed."""
 

@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tools.decode.draw import draw
-from tools.errors import CheckError
+from tools.decode.draw import NOT_FINITE, draw
+from tools.errors import CheckError, NonFinite
 from tools.policy.base import DecodeState, Encoded, Policy, Tokens, pick
 from tools.rows import Answer
 
@@ -132,7 +132,10 @@ def _decode(
         policy.vocabulary.mask_(logits, first=step == 0)
         rows = torch.tensor([each.row for each in alive], device=policy.device)
         if temperature is None:
-            tokens = logits.argmax(-1)[rows].tolist()
+            best = logits.argmax(-1)
+            if bool(logits.gather(1, best[:, None]).isnan().any()):
+                raise NonFinite(NOT_FINITE)
+            tokens = best[rows].tolist()
         else:
             points = torch.tensor([streams[id(each)][step] for each in alive], dtype=torch.float64)
             drawn, values = draw(logits, rows, points.to(policy.device), temperature)

@@ -78,10 +78,19 @@ def check_targets(
         )
     for clip in pool:
         tokens = targets(clip)
-        barred = [t for i, t in enumerate(tokens) if not policy.vocabulary.allowed(t, first=i == 0)]
-        if barred or not tokens:
-            what = f"holds {policy.text(barred[:1])!r}, which the model never says" if barred else "has no tokens"
+        special, last = policy.vocabulary.special, len(tokens) - 1
+        barred = [
+            t
+            for i, t in enumerate(tokens)
+            if not policy.vocabulary.allowed(t, first=i == 0) or (t in special and i < last)
+        ]
+        if barred:
+            what = f"holds {policy.text(barred[:1]) or 'a special token'!r}, which no answer holds"
             raise UsageError(f"the reference of clip {clip.id} {what}: write it without, or leave the clip out")
+        if not tokens or tokens[-1] != policy.vocabulary.stop:
+            raise UsageError(
+                f"the target of clip {clip.id} does not end in the stop token: the model would not learn to end"
+            )
 
 
 def check_limit(policy: Any, pool: Sequence[Clip], config: GspoConfig, prompts: Prompts) -> None:

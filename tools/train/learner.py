@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from tools.errors import CheckError
+from tools.errors import CheckError, NonFinite
 from tools.train import loss as losses
 from tools.train.config import GspoConfig
 from tools.train.prepare import TrainGroup
@@ -18,10 +18,6 @@ from tools.train.surface import frozen_digest, plain_weights, trained_surface
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-
-class NonFinite(Exception):
-    """A loss, gradient or penalty that is not finite; raised before the optimiser step."""
 
 
 @dataclass

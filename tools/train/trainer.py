@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tools.errors import CheckError, UsageError
+from tools.errors import CheckError, NonFinite, UsageError
 from tools.rows import Clip
 from tools.train import checkpoint as disk
 from tools.train.config import GspoConfig
@@ -33,7 +33,7 @@ from tools.train.folder import (
     lock_folder,
     run_identity,
 )
-from tools.train.learner import Learner, NonFinite, StepStats
+from tools.train.learner import Learner, StepStats
 from tools.train.metrics import Line, MetricsFile, final_view, read_metrics
 from tools.train.prepare import TrainGroup, make_groups
 from tools.train.rollout import Encode, Prompts, ReferenceSource, Reward, Rollout, RolloutSource, Sampler, normaliser
@@ -206,7 +206,11 @@ class _Run:
         """One update and what follows from it; returns (reason, detail) where the run ends here."""
         self.stop_if_asked()
         update, clock = self.update + 1, _Clock()
-        rollout = self.source.collect(update, self.progress.position)
+        try:
+            rollout = self.source.collect(update, self.progress.position)
+        except NonFinite as error:
+            self.suspect = self.update
+            return "non_finite", f"update {update} could not sample: {error}"
         clock.mark("sample_s")
         groups = make_groups(rollout.retained, self.clips, self.config)
         try:

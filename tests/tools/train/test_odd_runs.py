@@ -14,9 +14,10 @@ import pytest
 import torch
 
 from tests.tools.train import toy
-from tools.errors import CheckError, RehearError, UsageError
+from tools.decode.local import greedy
+from tools.errors import CheckError, NonFinite, RehearError, UsageError
 from tools.rows import Answer, Clip
-from tools.train.learner import Learner, NonFinite, StepStats
+from tools.train.learner import Learner, StepStats
 from tools.train.metrics import final_view
 from tools.train.prepare import TrainGroup
 
@@ -52,6 +53,25 @@ def test_a_breach_goes_back_to_weights_that_broke_nothing(tmp_path: Path, limit:
     assert result.last_good == max(0, result.updates - back)
     digests = {c["update"]: c["digest"] for c in result.checkpoints} | {0: toy.ToyPolicy().digest}
     assert policy.digest == digests[result.last_good]
+
+
+@pytest.mark.parametrize("poisoned", [0, 5])
+def test_weights_that_give_no_probabilities_end_the_run_on_ones_that_do(tmp_path: Path, poisoned: int) -> None:
+    policy = toy.ToyPolicy()
+
+    def poison(event: dict[str, Any]) -> None:
+        if event["event"] == "update" and event["update"] == poisoned:
+            policy.model.decoder["out"].bias.data[3] = float("nan")
+
+    if not poisoned:
+        policy.model.decoder["out"].bias.data[3] = float("nan")
+    result, _ = toy.run(tmp_path / "r", toy.config(checkpoint_every=1), policy=policy, on_event=poison)
+    assert result.reason == "non_finite" and "could not sample: the model's probabilities" in result.detail
+    assert result.last_good == max(0, poisoned - 1)  # the checkpoint of the poisoned weights is whole, and not good
+    assert bool(policy.model.decoder["out"].bias.isfinite().all()) is bool(poisoned)
+    with pytest.raises(NonFinite):
+        policy.model.decoder["out"].bias.data[3] = float("nan")
+        greedy(policy, policy.encode([toy.wave(toy.pool()[0])]), [(toy.START,)], 4, ["c00"])
 
 
 def test_kl_counts_an_answer_as_often_as_it_was_sampled() -> None:
@@ -92,8 +112,10 @@ def test_a_run_that_learnt_its_one_clip_says_why_it_ends(tmp_path: Path) -> None
     ("tokens", "says"),
     [
         ((1,) * 12, r"4 of 12 references do not fit the model's 10 tokens with their prompt, c00 among them"),
-        ((toy.START, toy.STOP), "the reference of clip c00 holds .*, which the model never says"),
-        ((), "the reference of clip c00 has no tokens"),
+        ((toy.START, toy.STOP), "the reference of clip c00 holds .*, which no answer holds"),
+        ((1, toy.STOP, 2, toy.STOP), "the reference of clip c00 holds .*, which no answer holds"),
+        ((1, 2), "the target of clip c00 does not end in the stop token"),
+        ((), "the target of clip c00 does not end in the stop token"),
     ],
 )
 def test_references_that_cannot_be_answers_start_no_supervised_run(tmp_path: Path, tokens: tuple, says: str) -> None:
