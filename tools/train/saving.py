@@ -38,6 +38,7 @@ class Saver:
 
     def __init__(self, root: Path, policy: Any, learner: Learner, config: GspoConfig) -> None:
         self.root, self.policy, self.learner, self.config = root, policy, learner, config
+        self.threads: int | None = None  # those that the checkpoint resumed from was computed with
 
     def save(self, progress: Progress, candidate: bool = True) -> disk.Checkpoint:
         """Write a checkpoint and take the optimiser state from old ones. Raises CheckError on a full disk."""
@@ -92,6 +93,7 @@ class Saver:
         import torch
 
         state, optimiser = disk.read_state(start), disk.read_optimiser(start)
+        self.threads = state.get("threads")
         torch.set_rng_state(optimiser.pop("rng:torch"))
         self.learner.restore(disk.read_trained(start), optimiser)
         if self.policy.digest != start.digest:

@@ -323,6 +323,8 @@ class _Run:
 
     def _resume(self) -> RunResult | None:
         """Go to the last complete checkpoint, if any; a run that had ended gives its result again."""
+        from torch import get_num_threads
+
         found = disk.find_checkpoints(self.root)
         lines = read_metrics(self.metrics.path)
         if lines and lines[-1].get("event") == "end":
@@ -333,7 +335,10 @@ class _Run:
             return None
         self.progress, candidate = self.saver.resume(found)
         lost = sorted(row["update"] for row in final_view(self.metrics.path) if row["update"] > self.update)
-        note = {"event": "resume", "attempt": self.metrics.attempt, "from_update": self.update, "lost": lost}
+        note: Event = {"event": "resume", "attempt": self.metrics.attempt, "from_update": self.update, "lost": lost}
+        then, now = self.saver.threads, get_num_threads()
+        if then not in (None, now):  # sums are taken in another order: the same run, and not to the bit
+            note["threads"] = {"before": then, "now": now}
         self.metrics.append({**note, "skipped": dict(found.skipped), "run": self.run_dir.name})
         self.lines = final_view(self.metrics.path)
         if len(self.lines) != self.update:

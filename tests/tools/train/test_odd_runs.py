@@ -18,7 +18,7 @@ from tools.decode.local import greedy
 from tools.errors import CheckError, NonFinite, RehearError, UsageError
 from tools.rows import Answer, Clip
 from tools.train.learner import Learner, StepStats
-from tools.train.metrics import final_view
+from tools.train.metrics import final_view, read_metrics
 from tools.train.prepare import TrainGroup
 
 
@@ -190,6 +190,20 @@ def test_a_marker_without_its_fields_is_no_checkpoint(tmp_path: Path) -> None:
     again, _ = toy.run(tmp_path / "r", toy.config(updates=4))
     assert again.trained_sha256 == plain.trained_sha256 and again.attempt == 2
     assert [row["update"] for row in final_view(tmp_path / "r" / "metrics.jsonl")] == [1, 2, 3, 4]
+
+
+def test_another_number_of_threads_is_said(tmp_path: Path) -> None:
+    def stop_after_two(event: dict[str, Any]) -> None:
+        if event["event"] == "update" and event["update"] == 3:
+            raise KeyboardInterrupt
+
+    for threads in (1, 1, 2):
+        torch.set_num_threads(threads)
+        with pytest.raises(KeyboardInterrupt):
+            toy.run(tmp_path / "r", toy.config(updates=4, checkpoint_every=2), on_event=stop_after_two)
+    lines = read_metrics(tmp_path / "r" / "metrics.jsonl")
+    resumed = [line.get("threads") for line in lines if line.get("event") == "resume"]
+    assert resumed == [None, {"before": 1, "now": 2}]
 
 
 def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
