@@ -20,6 +20,7 @@ from agent.ledger.chain import digest
 from agent.questions import QUESTION_IDS, QUESTIONS, Question
 from agent.redact import redact
 from tools.errors import UsageError
+from tools.plain_yaml import read_yaml
 
 __all__ = ["QUESTION_IDS", "Brief", "BudgetBrief", "DataBrief", "Question"]
 
@@ -136,7 +137,7 @@ class Brief(_Part):
         """Read a YAML brief; its name defaults to the file's. Raises UsageError naming the key at fault."""
         path = Path(path)
         try:
-            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+            values = read_yaml(path.read_text(encoding="utf-8"))
         except OSError as err:
             raise UsageError(f"the brief {path} cannot be read: {err.strerror}") from err
         except (yaml.YAMLError, UnicodeDecodeError) as err:

@@ -192,7 +192,7 @@ def test_load_resolves_paths_against_the_briefs_folder(tmp_path: Path) -> None:
         brief.check_files()
 
 
-@pytest.mark.parametrize("text", ["- a list", "name: [", "name: \x00"])
+@pytest.mark.parametrize("text", ["- a list", "name: [", "name: \x00", "reward: cer\nreward: wer"])
 def test_what_is_no_brief_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "b.yaml").write_text(text)
     with pytest.raises(UsageError, match=r"b\.yaml"):

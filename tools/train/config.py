@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from tools.errors import UsageError
+from tools.plain_yaml import read_yaml
 
 
 class GspoConfig(BaseModel):
@@ -171,7 +172,7 @@ class GspoConfig(BaseModel):
 def load_config(path: Path, **overrides: Any) -> GspoConfig:
     """Read a preset file; `overrides` replace its values. Raises UsageError naming the file and the key."""
     try:
-        body = yaml.safe_load(path.read_text(encoding="utf-8"))
+        body = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise UsageError(f"preset {path} cannot be read: {error}") from error
     if not isinstance(body, dict):

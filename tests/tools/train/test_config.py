@@ -36,6 +36,7 @@ def test_preset_file_and_overrides(tmp_path: Path) -> None:
         ("kl_max: .nan", "kl_max"),
         ("updates: yes", "updates: a number or a name is needed here"),
         ("frontier_weight: 2000", "frontier_weight"),
+        ("lr: 1.0e-5\ngroups: 4\nlr: 1.0e-3", "the key 'lr' stands twice"),
         ("- a list", "not a mapping"),
         ("a: [", "cannot be read"),
     ],
