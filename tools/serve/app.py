@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import math
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -20,12 +21,13 @@ from starlette.routing import Route
 
 from tools.errors import RehearError
 from tools.rows import Answer
-from tools.serve.asked import PLACEHOLDER, Asked, Refused, check_model, read_audio, read_chat
+from tools.serve.asked import PLACEHOLDER, Asked, Refused, read_audio, read_chat, read_form
 from tools.serve.batches import Batcher, Work
 
 if TYPE_CHECKING:
     from tools.policy.base import Policy
 
+RATE = 16_000
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -52,7 +54,7 @@ class Service:
             prompt = self.policy.prompt_ids(asked.instruction, asked.lang or self.lang)
         except RehearError as err:
             raise Refused(str(err), "messages") from err
-        seconds = len(asked.wave) / 16_000
+        seconds = len(asked.wave) / RATE
         if seconds > self.policy.window_s:
             raise Refused(
                 f"the audio has {seconds:.2f} s, the model's window is {self.policy.window_s:g} s", "messages"
@@ -80,18 +82,19 @@ class Service:
         file = form.get("file")
         if not isinstance(file, UploadFile):
             raise Refused("file is missing", "file")
-        check_model(form.get("model"), (self.name,))
-        if float(str(form.get("temperature") or 0)) != 0:
-            raise Refused("transcriptions are greedy here: temperature must be 0", "temperature")
+        prompt, limit = read_form(form, (self.name,))
         kind = str(form.get("response_format") or "json")
         if kind not in ("json", "text"):
             raise Refused(f"response_format {kind!r} is not supported: json or text", "response_format")
         wave = read_audio(await file.read())
         lang = str(form.get("language") or "") or None
-        asked = Asked(wave, str(form.get("prompt") or ""), None, 0.0, (), lang, False, False, False)
-        answers = await asyncio.wrap_future(self.batcher.put(self.work(asked)))
-        text = answers[0].text
-        return Response(text, media_type="text/plain") if kind == "text" else JSONResponse({"text": text})
+        work = self.work(Asked(wave, prompt, None, 0.0, (), lang, False, False, False))
+        work.limit = min(work.limit, limit or work.limit)
+        text = (await asyncio.wrap_future(self.batcher.put(work)))[0].text
+        if kind == "text":
+            return Response(text, media_type="text/plain")
+        usage = {"type": "duration", "seconds": math.ceil(len(wave) / RATE)}
+        return JSONResponse({"text": text, "usage": usage})
 
     async def models(self, request: Request) -> Response:
         row = {
@@ -103,6 +106,7 @@ class Service:
             "digest": self.digest,
             "window_s": self.policy.window_s,
             "seeds": "list",
+            "logprobs": "sampled",
         }
         return JSONResponse({"object": "list", "data": [row]})
 

@@ -18,6 +18,7 @@ PLACEHOLDER = "<|audio|>"
 MOST_ANSWERS = 64
 MOST_AUDIO_BYTES = 64 * 2**20
 LONG = 2**63
+HOTTEST = 2.0
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "top_p": (1, 1.0),
     "top_k": (0, -1),
@@ -27,7 +28,7 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "repetition_penalty": (1, 1.0),
     "length_penalty": (1, 1.0),
     "logit_bias": ({},),
-    "stop": ([], ""),
+    "stop": ([],),
     "stop_token_ids": ([],),
     "bad_words": ([],),
     "use_beam_search": (False,),
@@ -36,11 +37,23 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "ignore_eos": (False,),
     "min_tokens": (0,),
     "prompt_logprobs": (0,),
-    "tools": ([],),
+    "tools": (),
     "response_format": ({"type": "text"},),
     "truncate_prompt_tokens": (),
     "skip_special_tokens": (True,),
     "top_logprobs": (0,),
+}
+
+
+# values of a transcription's form that leave a greedy answer as it is; what only sampling uses is not looked at
+FORM: dict[str, tuple[str, ...]] = {
+    "temperature": ("0", "0.0"),
+    "repetition_penalty": ("1", "1.0"),
+    "presence_penalty": ("0", "0.0"),
+    "frequency_penalty": ("0", "0.0"),
+    "use_beam_search": ("false", "0"),
+    "stream": ("false", "0"),
+    "hotwords": ("",),
 }
 
 
@@ -80,7 +93,7 @@ def read_chat(body: Any, names: tuple[str, ...]) -> Asked:
         value = body.get(name)
         if value is not None and value not in neutral:
             raise Refused(f"{name}={value!r} is not supported: answers are drawn from the whole distribution", name)
-    temperature = _number(body, "temperature", 1.0, 0.0, 100.0)
+    temperature = _temperature(body)
     n = _whole(body, "n", 1, 1, MOST_ANSWERS)
     if temperature == 0 and n > 1:
         raise Refused(f"n must be 1 when using greedy sampling, got {n}.", "n")
@@ -100,7 +113,7 @@ def read_chat(body: Any, names: tuple[str, ...]) -> Asked:
 
 def check_model(name: Any, names: tuple[str, ...]) -> None:
     if name is not None and name not in names:
-        raise Refused(f"The model `{name}` does not exist.", "model", 404)
+        raise Refused(f"The model `{name}` does not exist. Valid aliases: {', '.join(names)}.", "model", 404)
 
 
 def read_audio(data: bytes) -> np.ndarray:
@@ -185,6 +198,19 @@ def _is_seed(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < LONG
 
 
+def read_form(form: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, int | None]:
+    """(instruction, most tokens) of a transcription's form. Raises Refused for what would change a greedy answer."""
+    check_model(form.get("model"), names)
+    for name, neutral in FORM.items():
+        value = form.get(name)
+        if value is not None and str(value).lower() not in neutral:
+            raise Refused(f"{name}={value!r} is not supported: transcriptions are greedy here", name)
+    most = str(form.get("max_completion_tokens") or "")
+    if most and (not most.isdecimal() or int(most) < 1):
+        raise Refused(f"max_tokens must be at least 1, got {most}.", "max_tokens")
+    return str(form.get("prompt") or ""), int(most) if most else None
+
+
 def _limit(body: Mapping[str, Any]) -> int | None:
     """`max_completion_tokens` wins over `max_tokens`; None: as many as there is room for."""
     for name in ("max_completion_tokens", "max_tokens"):
@@ -202,12 +228,12 @@ def _whole(body: Mapping[str, Any], name: str, default: int, low: int, high: int
     return value
 
 
-def _number(body: Mapping[str, Any], name: str, default: float, low: float, high: float) -> float:
-    value = body.get(name)
+def _temperature(body: Mapping[str, Any]) -> float:
+    value = body.get("temperature")
     if value is None:
-        return default
-    if not isinstance(value, int | float) or isinstance(value, bool) or not low <= value <= high:
-        raise Refused(f"{name} must be a number from {low:g}, got {value!r}.", name)
+        return 1.0
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= HOTTEST:
+        raise Refused(f"temperature must be in [0, {HOTTEST:g}], got {value!r}.", "temperature")
     return float(value)
 
 

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import random
+import re
 import threading
 import time
 from collections import Counter
@@ -319,6 +320,31 @@ class AudioFirst(Planted):
         return super().hear(clip_id, ref, seed, temperature, body)
 
 
+class PlacesItself(Planted):
+    """vLLM with a template that goes by the parts' order: what the text holds stays text, and it shows the prompt."""
+
+    def send(self, handler, document):
+        handler.document(200, {**document, "prompt_text": self.prompt})
+
+    def hear(self, clip_id, ref, seed, temperature, body):
+        marks = {"text": lambda p: p["text"], "input_audio": lambda p: "<|audio_bos|><|AUDIO|><|audio_eos|>"}
+        self.prompt = "".join(marks[p["type"]](p) for p in body["messages"][0]["content"])
+        return super().hear(clip_id, ref, seed, temperature, body)
+
+
+class RawLogprobs(Planted):
+    """vLLM's log-probs: the model's own, whatever the temperature, one a token and for the stop token."""
+
+    def send(self, handler, document):
+        for choice in document["choices"]:
+            size = len(choice["message"]["content"].split()) + 1
+            choice["token_ids"] = list(range(size))
+            choice["logprobs"] = {
+                "content": [{"token": "x", "logprob": -0.5, "bytes": None, "top_logprobs": []}] * size
+            }
+        handler.document(200, document)
+
+
 class Renames(Planted):
     """Changes its model in mid-run and says so in `model`."""
 
@@ -339,13 +365,46 @@ class ChangesSilently(Planted):
 
 
 class TranscribesOnly(Planted):
-    """Has /v1/audio/transcriptions alone."""
+    """Has /v1/audio/transcriptions alone. `forms` holds the fields of every request but its file."""
+
+    def __init__(self, clips):
+        super().__init__(clips)
+        self.forms = []
 
     def transcribe(self, handler, content):
+        fields = re.findall(rb'name="(\w+)"\r\n\r\n(.*?)\r\n--', content.replace(b"; filename", b""))
+        self.forms.append({name.decode(): value.decode() for name, value in fields})
         start = content.index(b"RIFF")
         samples, _ = soundfile.read(io.BytesIO(content[start:]), dtype="int16")
         clip_id, ref = self.refs[hashlib.sha256(samples.tobytes()).hexdigest()]
         handler.document(200, {"text": self.hear(clip_id, ref, 0, 0.0, {})})
 
     def send(self, handler, document):
-        handler.document(404, {"error": {"message": "not found"}})
+        handler.document(404, {"detail": "Not Found"})
+
+
+class EnglishOnly(TranscribesOnly):
+    """vLLM with an English-only Whisper: it cannot find out a language, so that every request must tell one."""
+
+    def transcribe(self, handler, content):
+        if b'name="language"' in content:
+            super().transcribe(handler, content)
+        else:
+            handler.document(500, {"error": {"message": "", "type": "InternalServerError", "code": 500}})
+
+
+class ModelsDefaults(Planted):
+    """vLLM with a model whose generation_config.json fills in what a request leaves out: its answers are other ones."""
+
+    named = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty")
+
+    def hear(self, clip_id, ref, seed, temperature, body):
+        text = super().hear(clip_id, ref, seed, temperature, body)
+        return text if all(body.get(name) is not None for name in self.named) else text + " and so on"
+
+
+class Mute(Planted):
+    """A chat template or prompt that the model does not know: it ends at once."""
+
+    def hear(self, clip_id, ref, seed, temperature, body):
+        return "" if temperature == 0 else super().hear(clip_id, ref, seed, temperature, body)

@@ -71,6 +71,8 @@ def test_an_honest_server_passes_the_probe_and_its_answers_are_kept_with_their_s
         (planted.AddsThePrompt, "prompt_in_text"),
         (planted.MixesLanguages, "language"),
         (planted.AudioFirst, "order"),
+        (planted.Mute, "no_text"),
+        (planted.PlacesItself, "placeholder"),
     ],
 )
 def test_the_probe_names_a_server_that_answers_wrongly(kind, named, clips, tmp_path):
@@ -78,6 +80,27 @@ def test_the_probe_names_a_server_that_answers_wrongly(kind, named, clips, tmp_p
         found = probe(hearing(server, tmp_path), clips[:8], INSTRUCTION, 60)
     assert found.failed == [named], found.to_json()
     assert named in found.text() and not list(tmp_path.glob("*.jsonl")), "nothing of a probe is counted"
+
+
+def test_without_a_placeholder_the_parts_decide_and_their_order_is_seen(clips, tmp_path):
+    with planted.PlacesItself(clips[:8]) as server:
+        found = probe(hearing(server, tmp_path, placeholder=""), clips[:8], INSTRUCTION, 60)
+    assert found.ok, found.to_json()
+    assert next(f for f in found.findings if f.check == "order").text == "instruction before audio"
+
+
+def test_log_probs_that_leave_the_temperature_out_are_kept_at_temperature_one_alone(clips, tmp_path):
+    """Taken for those of the distribution sampled from, they would call an easy clip's equal answers copies."""
+    with planted.RawLogprobs(clips) as server:
+        for said, temperature, kept in [
+            ({}, 0.8, False),
+            ({}, 1.0, True),
+            ({"logprobs": "raw"}, 0.8, False),
+            ({"logprobs": "sampled"}, 0.8, True),
+        ]:
+            heard = hearing(server, tmp_path / f"{said} {temperature}", **said)
+            (group,) = heard.sample(clips[:1], "", 60, n=4, temperature=temperature, seed=3)
+            assert all((a.logprobs is not None) == kept and a.tokens for a in group), (said, temperature)
 
 
 def test_greedy_that_does_not_repeat_is_counted_as_the_noise_floor(clips, tmp_path):
@@ -180,6 +203,38 @@ def test_transcriptions_give_greedy_answers_and_say_that_nothing_can_be_sampled(
         assert probe(heard, clips, "", 60).ok
 
 
+def test_a_transcription_tells_its_language_its_limit_and_what_the_model_would_else_fill_in(clips, tmp_path):
+    with planted.EnglishOnly(clips) as server:
+        answers = hearing(server, tmp_path, api="transcriptions").greedy(clips[:3], "Orders.", 60)
+        assert all(a.text for a in answers)
+        form = server.forms[-1]
+        assert {k: form[k] for k in ("model", "language", "prompt")} == {
+            "model": "planted",
+            "language": "en",
+            "prompt": "Orders.",
+        }
+        assert float(form["temperature"]) == 0 and float(form["repetition_penalty"]) == 1
+        assert form["max_completion_tokens"] == "60" and form["response_format"] == "json"
+        other = {"api": "transcriptions", "options": {"repetition_penalty": None, "language": "de"}}
+        hearing(server, tmp_path / "other", **other).greedy(clips[:1], "", 60)
+        assert server.forms[-1]["language"] == "de"
+        assert not {"repetition_penalty", "prompt"} & server.forms[-1].keys()
+
+
+def test_nothing_that_the_models_own_settings_would_fill_in_is_left_out(clips, tmp_path):
+    with planted.ModelsDefaults(clips) as server:
+        heard = hearing(server, tmp_path)
+        texts = [a.text for a in heard.greedy(clips[:3], "", 60)], sampled(heard, clips[:3])
+    with planted.Planted(clips) as server:
+        heard = hearing(server, tmp_path / "plain")
+        assert texts == ([a.text for a in heard.greedy(clips[:3], "", 60)], sampled(heard, clips[:3]))
+
+
+def test_chat_with_a_server_that_has_none_is_told_in_the_servers_words(clips, tmp_path):
+    with planted.TranscribesOnly(clips) as server, pytest.raises(ProviderError, match=r"status 404 \(Not Found\)"):
+        sampled(hearing(server, tmp_path), clips[:2])
+
+
 def test_settings_that_cannot_be_used_are_named():
     good = {"endpoints": "http://localhost:1/v1", "model": "m"}
     for bad, said in [
@@ -188,6 +243,7 @@ def test_settings_that_cannot_be_used_are_named():
         ({**good, "api": "completions"}, "seed_model.api"),
         ({**good, "endpoints": "http://me:secret@host/v1"}, "must not hold a key"),
         ({**good, "concurrency": 0}, "concurrency"),
+        ({**good, "logprobs": "all"}, "seed_model.logprobs"),
     ]:
         with pytest.raises(UsageError, match=said):
             Served.build(bad)

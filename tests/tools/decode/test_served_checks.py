@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tools.decode.served.checks import cut_at, foreign, leaks, moved
+from tools.decode.served.checks import audio_marks, cut_at, foreign, leaks, moved, silent
 from tools.rows import Clip
 
 REFS = [
@@ -25,6 +25,17 @@ def test_swaps_and_shifts_are_seen_and_weak_answers_are_not_taken_for_them():
     assert not moved(
         rows, {**right, "c0": "peas mauve sick grates too tea of is", "c1": "quite something else was said"}
     )
+
+
+def test_an_answer_without_a_word_is_told_from_a_clip_in_which_nothing_is_said():
+    rows = clips("yes", "", "the gate")
+    assert silent(rows, {"c0": " ...", "c1": "", "c2": "the gate"}) == ["c0"]
+    assert silent(rows, {"c0": "yes"}) == ["c2"]
+
+
+def test_marks_of_an_audio_are_told_from_the_word():
+    assert audio_marks("<|user|>Transcribe the audio. <|AUDIO|>[AUDIO]<audio>") == [30, 39, 46]
+    assert audio_marks("Audio 1: <|audio_bos|>") == [9] and not audio_marks("an audio book [sic] <|user|>")
 
 
 def test_labels_are_said_in_many_clips_and_say_nothing_about_order():

@@ -14,6 +14,7 @@ import soundfile
 
 from tools.decode.served import Served, ServedRecogniser, probe
 from tools.decode.served.wire import wav_bytes
+from tools.errors import ProviderError
 from tools.verbs.recogniser import Recogniser
 
 pytestmark = [pytest.mark.seed_model, pytest.mark.voices]
@@ -45,7 +46,7 @@ def test_served_and_in_process_decoding_give_the_same_texts_for_the_same_seeds(a
     assert texts(ours) == texts(theirs)
     for a, b in zip((a for g in ours for a in g), (b for g in theirs for b in g), strict=True):
         assert (a.tokens, a.seed, a.index, a.finish) == (b.tokens, b.seed, b.index, b.finish)
-        assert np.allclose(a.logprobs, b.logprobs, atol=1e-3)
+        assert np.allclose(a.logprobs, b.logprobs, atol=1e-3), "of the distribution sampled from, as it says of itself"
     more = {**options, "first": 8}
     assert texts(local.sample(spoken[:2], prompt, LIMIT, **more)) == texts(
         heard.sample(spoken[:2], prompt, LIMIT, **more)
@@ -72,7 +73,11 @@ def test_the_probe_finds_nothing_wrong_with_it(address, spoken, tmp_path):
 
 def test_transcriptions_are_the_greedy_answers(address, spoken, local, tmp_path):
     heard = hearing(address, tmp_path, api="transcriptions")
-    assert [a.text for a in heard.greedy(spoken[:3], "", LIMIT)] == [a.text for a in local.greedy(spoken[:3], "", 448)]
+    for limit in (LIMIT, 3):
+        ours = [a.text for a in local.greedy(spoken[:3], "", limit)]
+        assert [a.text for a in heard.greedy(spoken[:3], "", limit)] == ours, "its limit holds as well"
+    with pytest.raises(ProviderError, match=r"repetition_penalty='1\.2' is not supported"):
+        hearing(address, tmp_path, api="transcriptions", options={"repetition_penalty": 1.2}).greedy(spoken, "", LIMIT)
 
 
 # -- refusals -------------------------------------------------------------------------------------------------------
@@ -122,7 +127,10 @@ def wav(seconds, rate=16_000):
         ({"max_completion_tokens": 0}, 400, "max_completion_tokens must be"),
         ({"max_completion_tokens": 448}, 400, "maximum context length is 448 tokens"),
         ({"max_tokens": 10_000}, 400, "maximum context length is 448 tokens"),
-        ({"model": "large"}, 404, "The model `large` does not exist."),
+        ({"model": "large"}, 404, "The model `large` does not exist. Valid aliases: tiny."),
+        ({"temperature": 2.1}, 400, "temperature must be in [0, 2], got 2.1."),
+        ({"tools": []}, 400, "tools=[] is not supported"),
+        ({"stop": ""}, 400, "stop='' is not supported"),
         ({"top_p": 0.9}, 400, "top_p=0.9 is not supported"),
         ({"top_k": 50}, 400, "top_k=50 is not supported"),
         ({"stream": True}, 400, "stream=True is not supported"),

@@ -19,6 +19,7 @@ FAR, CLOSE = 0.6, 0.35  # share of characters that differ: not this clip's answe
 LEAK_WORDS = 3
 TELLING = 4  # words that a reference needs before it stands for its clip alone
 _TURN = regex.compile(r"<\|im_(?:start|end)\|>|</?think>|<\|audio\|>|<\|startoftranscript\|>")
+_AUDIO = regex.compile(r"[<\[]\|?\w*audio\w*\|?[>\]]", regex.IGNORECASE)
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}']+")
 
 
@@ -45,6 +46,16 @@ def moved(clips: Sequence[Clip], texts: Mapping[str, str]) -> list[str]:
         return []
     table = cdist([hyps[i] for i in wrong], refs, scorer=Levenshtein.normalized_distance, dtype=np.float32)
     return [held[i].id for row, i in enumerate(wrong) if float(table[row].min()) <= CLOSE]
+
+
+def silent(clips: Sequence[Clip], texts: Mapping[str, str]) -> list[str]:
+    """Clips in which something is said and whose answer holds no word."""
+    return [c.id for c in clips if words(c.text or "") and not words(texts.get(c.id, ""))]
+
+
+def audio_marks(rendered: str) -> list[int]:
+    """Where the marks of an audio begin in a rendered prompt: <|audio|>, <|AUDIO|>, <|audio_bos|>, [AUDIO] and the like."""
+    return [found.start() for found in _AUDIO.finditer(rendered)]
 
 
 def leaks(instruction: str, text: str, ref: str = "") -> bool:

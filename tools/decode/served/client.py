@@ -93,19 +93,16 @@ class Client:
 
         return await self._tried(call, what, at)
 
-    async def transcription(self, wav: bytes, prompt: str, lang: str | None, what: str, at: Endpoint | None) -> Reply:
-        """One transcription, at temperature 0."""
-        more: dict[str, Any] = {"language": lang} if lang and self.served.send_language else {}
-        if prompt:
-            more["prompt"] = prompt
+    async def transcription(self, wav: bytes, settings: Mapping[str, Any], what: str, at: Endpoint | None) -> Reply:
+        """One transcription."""
+        named = {k: settings[k] for k in ("model", "response_format", "temperature") if k in settings}
+        more = {k: v for k, v in settings.items() if k not in named}
 
         async def call(endpoint: Endpoint) -> Reply:
             raw = await endpoint.client.audio.transcriptions.with_raw_response.create(
                 file=("clip.wav", wav, "audio/wav"),
-                model=self.served.model,
-                response_format="json",
-                temperature=0.0,
-                extra_body={**more, **self.served.options},
+                extra_body=more,
+                **named,
             )
             return read_transcription(read_json(raw.http_response.content, raw.headers.get("content-type", "")))
 
@@ -190,7 +187,7 @@ def _status_fault(err: Any) -> Fault:
     said = ""
     if isinstance(err.body, Mapping):
         inner = err.body.get("error", err.body)
-        said = str(inner.get("message", "") if isinstance(inner, Mapping) else inner)
+        said = str((inner.get("message") or inner.get("detail") or "") if isinstance(inner, Mapping) else inner)
     said = " ".join(said.split())[:200]
     again = code in RETRIED or code >= 500
     text = f"status {code}" + (f" ({said})" if said else "")

@@ -166,7 +166,9 @@ class Decoding:
         return reply.choices[0].text
 
 
-def as_answers(job: Job, choices: Sequence[Choice]) -> list[Answer]:
+def as_answers(job: Job, choices: Sequence[Choice], scaled: bool) -> list[Answer]:
+    """Rows of the answers. An Answer's log-probs are of the distribution sampled from: those of a server that leaves the
+    temperature out (`scaled` False) are that at temperature 1 alone, and are left out elsewhere."""
     seeds: Sequence[int | None] = job.seeds or (None,)
     one = Answer(job.clip.id, "", temperature=job.temperature)
     return [
@@ -177,7 +179,7 @@ def as_answers(job: Job, choices: Sequence[Choice]) -> list[Answer]:
             finish=c.finish,
             index=job.first + i if job.seeds else -1,
             seed=seed,
-            logprobs=c.logprobs if job.seeds else None,
+            logprobs=c.logprobs if job.seeds and (scaled or job.temperature == 1) else None,
         )
         for i, (c, seed) in enumerate(zip(choices, seeds, strict=True))
     ]

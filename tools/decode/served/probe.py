@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tools.decode.served import checks
@@ -110,6 +110,7 @@ class _Probing:
                 together = await asyncio.gather(*(self._greedy(client, clip) for clip in self.clips))
                 differing = self._repeats(one_by_one, list(together))
                 self._texts(one_by_one)
+                await self._placed(client, one_by_one)
                 if self.heard.can_sample:
                     await self._sampling(client)
                 else:
@@ -146,6 +147,9 @@ class _Probing:
         if elsewhere:
             text = f"{len(elsewhere)} clips are answered with another clip's words ({', '.join(elsewhere[:3])})"
             self._find("answers_swapped", False, f"{text}: the server, or the references, are out of order")
+        empty, said = checks.silent(self.clips, texts), sum(bool(checks.words(c.text or "")) for c in self.clips)
+        text = f"{len(empty)} of {said} answers to clips in which something is said hold no word"
+        self._find("no_text", len(empty) < max(2, 0.9 * said), text)
         leaked = [c.id for c in self.clips if checks.leaks(self.instruction, texts[c.id], c.text or "")]
         text = f"{len(leaked)} of {len(texts)} answers hold words of the prompt or marks of the chat template"
         self._find("prompt_in_text", 2 * len(leaked) < len(texts) or len(leaked) < 2, text)
@@ -154,18 +158,33 @@ class _Probing:
         text = f"{len(other)} of {len(texts)} answers are in another language ({', '.join(other[:3])})" if other else ""
         self._find("language", len(other) < max(1, 0.1 * len(texts)), text or "every answer is in its clip's language")
         self._limits(replies, texts)
-        rendered = next((r.prompt_text for r in replies if r.prompt_text is not None), None)
-        self._order(rendered)
 
-    def _order(self, rendered: str | None) -> None:
-        """Instruction before audio: from the rendered prompt where the server shows it."""
-        if rendered is None:
-            self._find(
-                "order", True, "the server does not show the rendered prompt: order of text and audio not seen", False
+    async def _placed(self, client: Client, replies: list[Reply]) -> None:
+        """Where the audio stands in the rendered prompt, where the server shows it.
+
+        Instruction before audio; and a placeholder that is not the model's own stays in the prompt as text while the server
+        puts the audio elsewhere: the prompt then has one mark more than without it.
+        """
+        rendered = next((r.prompt_text for r in replies if r.prompt_text is not None), None)
+        marks = checks.audio_marks(rendered or "")
+        if rendered is None or not marks:
+            why = (
+                "the server does not show the rendered prompt"
+                if rendered is None
+                else "no mark of an audio in the prompt"
             )
+            self._find("order", True, f"{why}: order of text and audio not seen", False)
             return
-        audio, text = rendered.find(self.heard.served.placeholder or "<|audio|>"), rendered.find(self.instruction)
-        right = not self.instruction or audio < 0 or 0 <= text < audio
+        placeholder = self.heard.served.placeholder
+        if placeholder:
+            bare = replace(self.heard, served=replace(self.heard.served, placeholder=""))
+            reply = (await bare.ask(client, self._job(self.clips[0])))[0]
+            if 0 < len(checks.audio_marks(reply.prompt_text or "")) < len(marks):
+                text = f"{placeholder} stands in the prompt as text, and the audio elsewhere: set placeholder to the model's own"
+                self._find("placeholder", False, f"{text}, or to '' where the order of the parts decides")
+                return
+        text_at = rendered.find(self.instruction)
+        right = not self.instruction or 0 <= text_at < marks[0]
         self._find("order", right, "instruction before audio" if right else "the audio stands before the instruction")
 
     def _limits(self, replies: list[Reply], texts: dict[str, str]) -> None:

@@ -22,7 +22,7 @@ from tools.decode.served.client import Client, Endpoint
 from tools.decode.served.decoding import CHUNK, Decoding, Job, as_answers
 from tools.decode.served.journal import Journal
 from tools.decode.served.settings import Served, digest_of, seeds_for
-from tools.decode.served.wire import Choice, Reply, chat_messages, chat_settings, wav_bytes
+from tools.decode.served.wire import Choice, Reply, chat_messages, chat_settings, transcription_settings, wav_bytes
 from tools.errors import CheckError, ProviderError, UsageError
 from tools.rows import Answer, Clip
 
@@ -53,12 +53,14 @@ class ServedPolicy:
 
 @dataclass
 class ServedRecogniser:
-    """`greedy` and `sample` as a local recogniser has them. `faults` counts by kind what had to be asked again."""
+    """`greedy` and `sample` as a local recogniser has them. `faults` counts by kind what had to be asked again. `scaled`: its
+    log-probs are of the distribution sampled from."""
 
     served: Served
     policy: ServedPolicy
     rule: str
     folder: Path
+    scaled: bool = False
     read: Callable[[Clip], np.ndarray] = read_clip
     chunk: int = CHUNK
     faults: Counter[str] = field(default_factory=Counter)
@@ -93,7 +95,8 @@ class ServedRecogniser:
             context,
         )
         rule = served.seeds or ("list" if row.get("seeds") == "list" else "consecutive")
-        return cls(served, policy, rule, folder)
+        scaled = (served.logprobs or row.get("logprobs")) == "sampled"
+        return cls(served, policy, rule, folder, scaled)
 
     # -- the face of a recogniser -----------------------------------------------------------------------------------
 
@@ -181,7 +184,7 @@ class ServedRecogniser:
                 "identity": self.policy.digest,
                 "audio": audio,
                 "instruction": job.instruction,
-                "lang": job.clip.lang if self.served.send_language else None,
+                "lang": job.clip.lang if self.served.tells_language else None,
                 "temperature": job.temperature,
                 "limit": job.limit,
                 "seed": seed,
@@ -199,7 +202,8 @@ class ServedRecogniser:
             )
         wav, what = wav_bytes(wave), f"clip {job.clip.id}"
         if not self.can_sample:
-            return await client.transcription(wav, job.instruction, job.clip.lang, what, at), audio
+            form = transcription_settings(self.served, job.instruction, job.limit, job.clip.lang)
+            return await client.transcription(wav, form, what, at), audio
         settings = chat_settings(
             self.served,
             n=job.n,
@@ -215,7 +219,7 @@ class ServedRecogniser:
         if not jobs:
             return []
         held = asyncio.run(self._run(jobs, progress))
-        return [as_answers(job, choices) for job, choices in zip(jobs, held, strict=True)]
+        return [as_answers(job, choices, self.scaled) for job, choices in zip(jobs, held, strict=True)]
 
     async def _run(self, jobs: list[Job], progress: Progress) -> list[list[Choice]]:
         journal = Journal(self.journal_path)

@@ -16,6 +16,7 @@ from tools.errors import UsageError
 
 APIS = ("chat", "transcriptions")
 SEED_RULES = ("", "consecutive", "list", "single")
+LOGPROBS = ("", "raw", "sampled")
 PLACEHOLDER = "<|audio|>"
 NO_KEY = "none"
 
@@ -27,7 +28,9 @@ class Served:
     `api`: "chat" (audio chat, n answers, seeds) or "transcriptions" (greedy only). `api_key_env` names the variable that
     holds the key; a key itself is never written down. `digest`: what the operator says the weights are. `seeds`: how
     a request's answers get theirs: "consecutive" (vLLM: answer i has seed + i), "list" (`rehear serve`), "single" (one
-    request an answer); empty: list where the server says so, else consecutive. `per_request`: most answers a request,
+    request an answer); empty: list where the server says so, else consecutive. `logprobs`: of the model's own distribution
+    ("raw", vLLM's default: whatever the temperature) or of the one sampled from ("sampled", `--logprobs-mode
+    processed_logprobs`); empty: sampled where the server says so, else raw. `per_request`: most answers a request,
     0 for as many as are wanted. `concurrency`: requests in flight at each endpoint. `timeout_s`: of one request, `tries`
     of it. `window_s`: longest clip; `context`: tokens of prompt and answer together. `options` go into every request as
     they are; null takes a field out.
@@ -40,6 +43,7 @@ class Served:
     digest: str = ""
     placeholder: str = PLACEHOLDER
     seeds: str = ""
+    logprobs: str = ""
     per_request: int = 0
     concurrency: int = 16
     timeout_s: float = 120.0
@@ -74,6 +78,10 @@ class Served:
             raise UsageError(f"{where}.api is {self.api!r}: choose {' or '.join(APIS)}")
         if self.seeds not in SEED_RULES:
             raise UsageError(f"{where}.seeds is {self.seeds!r}: choose one of {', '.join(filter(None, SEED_RULES))}")
+        if self.logprobs not in LOGPROBS:
+            raise UsageError(
+                f"{where}.logprobs is {self.logprobs!r}: choose one of {', '.join(filter(None, LOGPROBS))}"
+            )
         for name in ("concurrency", "tries", "timeout_s", "window_s", "context"):
             if not isinstance(getattr(self, name), int | float) or getattr(self, name) <= 0:
                 raise UsageError(f"{where}.{name} is {getattr(self, name)!r}: give a number above 0")
@@ -109,6 +117,11 @@ class Served:
 
     def to_json(self) -> dict[str, Any]:
         return {**asdict(self), "endpoints": list(self.endpoints), "options": dict(self.options)}
+
+    @property
+    def tells_language(self) -> bool:
+        """`language` is a field of every transcription; of chat it is none but where the operator says so."""
+        return self.send_language or self.api == "transcriptions"
 
     def asked(self) -> dict[str, Any]:
         """What of the settings an answer depends on; addresses, time limits and concurrency do not count."""

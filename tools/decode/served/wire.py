@@ -20,6 +20,15 @@ from tools.decode.served.settings import Served
 
 RATE = 16_000
 FINISHES = ("stop", "length")
+# vLLM fills each of these from the model's generation_config.json where a request leaves it out
+WHOLE_DISTRIBUTION = {
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": 0.0,
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+}
 
 
 class Fault(Exception):
@@ -78,8 +87,7 @@ def chat_settings(
         "model": served.model,
         "n": n,
         "temperature": temperature,
-        "top_p": 1.0,
-        "top_k": 0,
+        **WHOLE_DISTRIBUTION,
         "max_completion_tokens": limit,
         "logprobs": True,
         "top_logprobs": 0,
@@ -96,6 +104,30 @@ def chat_settings(
         body["language"] = lang
     body |= served.options
     return {k: v for k, v in body.items() if v is not None}
+
+
+def transcription_settings(served: Served, prompt: str, limit: int, lang: str | None = None) -> dict[str, Any]:
+    """The form of a transcription but its file: greedy, at most `limit` tokens.
+
+    The clip's language is always told: a server that has to find it out may take another one, and vLLM has none to find in
+    an English-only Whisper (status 500).
+    """
+    from tools.data.languages import language_code
+
+    form: dict[str, Any] = {
+        "model": served.model,
+        "response_format": "json",
+        "temperature": 0.0,
+        "max_completion_tokens": limit,
+        "repetition_penalty": 1.0,
+    }
+    code = language_code(lang)
+    if code:
+        form["language"] = code
+    if prompt:
+        form["prompt"] = prompt
+    form |= served.options
+    return {k: v for k, v in form.items() if v is not None}
 
 
 def read_json(content: bytes, kind: str = "") -> dict[str, Any]:
