@@ -47,6 +47,7 @@ from tools.train.watch import (
     breach,
     correlation,
     diagnose,
+    ratio_moved,
     reference_figures,
     rollout_figures,
     step_figures,
@@ -369,7 +370,7 @@ class _Run:
         return self._with_metrics(result)
 
     def _result(self, reason: str, detail: str, last_good: int) -> RunResult:
-        moved = any((row.get("ratio_moved") or 0) > 1e-6 for row in self.lines)
+        moved = any(ratio_moved(row, self.config) for row in self.lines)
         return RunResult(
             run_id=self.run_dir.name,
             attempt=self.metrics.attempt,

@@ -89,6 +89,15 @@ def step_figures(stats: StepStats | None) -> Line:
     }
 
 
+def ratio_moved(line: Line, config: GspoConfig) -> bool:
+    """Whether an update's ratio moved by more than rounding.
+
+    Against log-probs stored while sampling, training and decoding differ by up to `logprob_gap` before anything is learnt.
+    """
+    rounding = (line.get("logprob_gap") or 0.0) if config.old_logprobs == "sampled" else 0.0
+    return (line.get("ratio_moved") or 0.0) > max(1e-6, math.expm1(2 * rounding))
+
+
 SAMPLED = (
     "group_spread",
     "batch_spread",

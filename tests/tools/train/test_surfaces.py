@@ -106,6 +106,16 @@ def test_what_is_asked_for_moves_and_all_else_stays_byte_equal(folder: Path, tmp
     assert (worn.cache.folder != cached) == (name in ("all", "lora-encoder"))
 
 
+def test_rounding_is_no_ratio_that_moves(folder: Path, tmp_path: Path) -> None:
+    """bfloat16 against log-probs sampled in float32: the ratio leaves 1 though nothing is learnt, and GSPO is not claimed."""
+    rounded = {"precision": "bf16", "logprob_gap_max": 9}
+    for lr, claimed in ((1e-12, False), (1e-2, True)):
+        result, _ = run(folder, tmp_path / f"{claimed}" / "r", settings(updates=2, lr=lr, warmup_updates=0, **rounded))
+        rows = final_view(tmp_path / f"{claimed}" / "r" / "metrics.jsonl")
+        assert max(row["ratio_moved"] for row in rows) > 1e-6
+        assert result.gspo_claimed is result.ratio_moved is claimed
+
+
 @pytest.mark.parametrize("name", ["lora", "rsdora", "all"])
 def test_resumed_to_the_bit(folder: Path, tmp_path: Path, name: str) -> None:
     config = settings(**SURFACES[name], updates=4)
