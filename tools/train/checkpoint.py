@@ -84,10 +84,10 @@ def write_checkpoint(
     final, work = root / folder_name(update), root / f"{TEMPORARY}{folder_name(update)}"
     tensors = {WEIGHTS: weights, OPTIMISER: optimiser} | ({ADAPTER: adapter} if adapter else {})
     need = sum(t.numel() * t.element_size() for named in tensors.values() for t in named.values()) + 65536
-    root.mkdir(parents=True, exist_ok=True)
-    remove_temporary(root)
-    check_free(root, need, f"checkpoint {final.name}")
     try:
+        root.mkdir(parents=True, exist_ok=True)
+        remove_temporary(root)
+        check_free(root, need, f"checkpoint {final.name}")
         work.mkdir()
         _write_files(work, tensors, state)
         marker = {"v": 1, "update": update, "digest": digest, "candidate": candidate, "files": _inventory(work)}

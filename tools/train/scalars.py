@@ -34,16 +34,21 @@ class TensorBoard:
     def __init__(self, folder: Path, done: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self.writer = SummaryWriter(str(folder), purge_step=done + 1 if done else None)
+        self.writer: Any = None
+        with suppress(OSError):
+            self.writer = SummaryWriter(str(folder), purge_step=done + 1 if done else None)
 
     def add(self, line: Line) -> None:
         with suppress(OSError):
+            if self.writer is None:
+                return
             for name, value in numbers(line):
                 self.writer.add_scalar(f"train/{name}", value, line["update"])
 
     def close(self) -> None:
         with suppress(OSError):
-            self.writer.close()
+            if self.writer is not None:
+                self.writer.close()
 
 
 class Wandb:

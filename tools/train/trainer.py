@@ -400,8 +400,12 @@ class _Run:
 
     def _ended(self, line: Line, found: disk.Found) -> RunResult | None:
         """The result of a run that had ended, with its weights put back; None where its checkpoint is gone."""
-        fields = {k: v for k, v in line.items() if k != "event"}
-        result = RunResult(**fields)
+        try:
+            result = RunResult(**{k: v for k, v in line.items() if k != "event"})
+        except TypeError as error:
+            raise CheckError(
+                f"the end in {self.metrics.path} is not one of this version's: start a new run folder"
+            ) from error
         at = {c.update: c for c in found.complete}
         if result.last_good and result.last_good not in at:
             return None

@@ -175,7 +175,12 @@ def no_identity(run: Path) -> None:
     (run / "config.json").write_text("[]")
 
 
-@pytest.mark.parametrize("touched", [no_line, no_metrics, no_object, no_settings, no_identity])
+def another_end(run: Path) -> None:
+    path = run / "metrics.jsonl"
+    path.write_text(path.read_text().replace('"event": "end"', '"event": "end", "of_another_version": 1'))
+
+
+@pytest.mark.parametrize("touched", [no_line, no_metrics, no_object, no_settings, no_identity, another_end])
 def test_a_folder_that_someone_touched_is_refused(tmp_path: Path, touched: Callable[[Path], None]) -> None:
     toy.run(tmp_path / "r", toy.config(updates=4))
     touched(tmp_path / "r")
@@ -210,3 +215,10 @@ def test_a_place_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(RehearError, match="cannot be written"):
         toy.run(tmp_path / "file" / "r")
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "tensorboard").write_text("")  # costs the curves, not the run
+    assert toy.run(tmp_path / "r", toy.config(updates=1))[0].reason == "finished"
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "checkpoints").write_text("")
+    with pytest.raises(CheckError, match="cannot be written"):
+        toy.run(tmp_path / "s", toy.config(updates=1))
