@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent.disk import write_atomic
 from agent.steps.common import clips_of, contract, labels_of, profile_of, rate
+from tools.errors import CheckError
+from tools.report.headroom import render_html, render_text
 from tools.rows import Answer, Clip, Group
 
 if TYPE_CHECKING:
@@ -22,23 +24,46 @@ INFORMATIVE = 2  # checkpoints that a run needs before its dev curve has a direc
 
 def publish(context: Context) -> dict[str, Any]:
     """Writes the verdict and puts it on record, once; what is on record already is read again."""
-    from tools.report.headroom import render_html, render_text
-
     learn = context.must("decision", what="learn")
     path = context.workdir / FILES[0]
 
     def do() -> dict[str, Any]:
-        document = build(context)
-        text = json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
-        written = {FILES[0]: text, FILES[1]: render_text(document), FILES[2]: render_html(document)}
+        written = _pages(build(context))
         for name, content in written.items():
             write_atomic(context.workdir / name, content)
-        return {"files": {name: hashlib.sha256(content.encode()).hexdigest() for name, content in written.items()}}
+        return {"files": {name: _sha256(content) for name, content in written.items()}}
 
-    context.effect("headroom", {"learn": learn.seq, "contract": context.must("freeze").payload["contract_sha256"]}, do)
+    args = {"learn": learn.seq, "contract": context.must("freeze").payload["contract_sha256"]}
+    _put_back(context, context.effect("headroom", args, do)["files"])
     document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     _ask_for_more(context, document)
     return document
+
+
+def _pages(document: dict[str, Any]) -> dict[str, str]:
+    text = json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
+    return {FILES[0]: text, FILES[1]: render_text(document), FILES[2]: render_html(document)}
+
+
+def _sha256(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _put_back(context: Context, files: dict[str, str]) -> None:
+    """A verdict that was lost or edited is made again; raises CheckError where what it is made from was changed as well."""
+    paths = {name: context.workdir / name for name in files}
+    lost = [n for n, p in paths.items() if not p.is_file() or hashlib.sha256(p.read_bytes()).hexdigest() != files[n]]
+    if not lost:
+        return
+    made = _pages(build(context))
+    if any(_sha256(made[name]) != files[name] for name in lost):
+        raise CheckError(
+            f"{lost[0]} is not the one on record, and what it was made from has changed too: put it back, or start a new "
+            f"work directory to mine again"
+        )
+    for name in lost:
+        write_atomic(paths[name], made[name])
+    context.notice(f"{', '.join(lost)} was lost or edited: made again as it is on record", "warn")
 
 
 MORE = {

@@ -67,7 +67,17 @@ def _is_here(context: Context) -> bool:
 
 def refuse_changed(context: Context) -> None:
     """Raises CheckError where a verdict is asked for again and what it rests on was changed since."""
-    if context.last("freeze") is None or not (found := differences(context)):
+    from agent.contract import contract_digest
+    from agent.steps.common import contract
+
+    freeze = context.last("freeze")
+    if freeze is None:
+        return
+    if contract_digest(contract(context)) != freeze.payload["contract_sha256"]:
+        raise CheckError(
+            "contract.json is not the contract that was frozen: put it back, or start a new work directory"
+        )
+    if not (found := differences(context)):
         return
     raise CheckError(
         f"the verdict here is of something else ({'; '.join(found)}): put it back, or start a new work directory to mine again"

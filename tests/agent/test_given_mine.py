@@ -129,6 +129,26 @@ def test_a_verdict_is_not_given_again_for_other_inputs(mined, tmp_path, name, sa
     assert (folder / "work/ledger.jsonl").read_bytes() == before
 
 
+def test_a_verdict_that_was_lost_or_edited_is_made_again(mined, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(mined[0], folder)
+    verdict, answers = folder / "work/report/headroom.json", folder / "work/rollouts/mine-1.jsonl"
+    told = verdict.read_text()
+    verdict.write_text(told.replace('"learn": true', '"learn": false'))
+    (folder / "work/report/headroom.txt").unlink()
+    assert run(folder)["result"]["learn"] is True and verdict.read_text() == told
+    verdict.unlink()
+    kept = answers.read_text()
+    answers.write_text(kept.replace("crete", "crate", 1))
+    with pytest.raises(CheckError, match=r"headroom.json is not the one on record"):
+        mine(folder)
+    answers.write_text(kept)
+    contract = folder / "work/contract.json"
+    contract.write_text(contract.read_text().replace('"cer"', '"wer"'))
+    with pytest.raises(CheckError, match=r"contract.json is not the contract that was frozen"):
+        mine(folder)
+
+
 def test_what_stops_the_mining_itself_is_told_at_once(tmp_path):
     folder = customer(tmp_path, one_letter)
     rows = [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
