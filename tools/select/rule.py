@@ -137,14 +137,15 @@ def _order(row: Judged) -> tuple[str, int]:
 
 
 def _finite(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
+    """Rates, accuracies and recalls are numbers from 0; anything else is no figure of an evaluation."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
 def _missing(row: Judged, rule: Rule) -> str:
     if not _finite(row.dev):
-        return f"{rule.split} {rule.metric} is {'missing' if row.dev is None else row.dev}"
+        return f"{rule.split} {rule.metric} is {'missing' if row.dev is None else repr(row.dev)}"
     if rule.retention_limit is not None and not _finite(row.retention):
-        return f"retention {rule.metric} is {'missing' if row.retention is None else row.retention}"
+        return f"retention {rule.metric} is {'missing' if row.retention is None else repr(row.retention)}"
     missing = [name for name in rule.protected if not _finite((row.recall or {}).get(name))]
     return f"the recall of protected class {missing[0]} is missing" if missing else ""
 

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -78,6 +79,14 @@ def test_a_limit_that_is_no_limit_is_refused() -> None:
     for limit in (float("nan"), math.inf, -0.1):
         with pytest.raises(UsageError, match="retention_limit"):
             Rule(retention_limit=limit)
+
+
+@pytest.mark.parametrize("dev", [-0.1, True, "0.1", float("-inf"), [0.1]])
+def test_what_is_no_rate_is_no_candidate(dev: Any) -> None:
+    chosen = select_checkpoint(rows(("seed", 0.20, 0.10), (10, dev, 0.10), (20, 0.15, 0.10)))
+    assert chosen.update == 20 and [r["update"] for r in chosen.rejected] == [10]
+    with pytest.raises(UsageError, match="the seed model's row cannot be used"):
+        select_checkpoint(rows(("seed", dev, 0.10), (10, 0.15, 0.10)))
 
 
 figure = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True), st.floats(0, 2))

@@ -436,6 +436,8 @@ def test_diagnosis_names_causes() -> None:
     assert "does not rise" in diagnose(flat, settings)[0]
     # clips that were learnt drop out of the retained groups, whose reward then falls while that of all answers rises
     assert diagnose([{**base, "offered_reward": -0.5 + 0.02 * i, "reward": -0.5} for i in range(20)], settings) == []
+    falls = diagnose([{**base, "offered_reward": -0.5 - 0.02 * i} for i in range(20)], settings)
+    assert len(falls) == 1 and "the reward falls: try a lower lr" in falls[0]
     right = diagnose([{**base, "distinct_answers": 1.0, "contrast_share": 0.0, "right_share": 1.0}], settings)
     assert len(right) == 1 and "100% of the answers are right" in right[0]  # copies are as it should be
     assert diagnose([], settings) == ["no update was taken"]
