@@ -205,7 +205,7 @@ def keyword_violations(cases: Sequence[Case]) -> list[str]:
     for bad in (c for c in cases if c.kind in ("silence", "keyword alone")):
         times = 1 if bad.kind == "silence" else 4
         for c in cases:
-            fewer = c.errors < bad.errors and c.errors * times <= bad.errors and c.characters * times <= bad.characters
+            fewer = c.errors * times < bad.errors and c.characters * times < bad.characters
             if c.reward is None or bad.reward is None or (fewer and bad.reward > c.reward):
                 out.append(f"{bad.kind!r} of {bad.ref!r} is paid {bad.reward}, above {c.kind!r} ({c.reward}).")
     return out

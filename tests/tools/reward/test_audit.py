@@ -86,6 +86,9 @@ def test_keywords_are_probed_with_a_reward_s_own(weight: float, ok: bool) -> Non
     assert audit.ok is ok, audit.violations
     assert {"keyword invented", "keyword missed", "keyword alone", "keyword twice"} <= {c.kind for c in audit.table}
     assert ok or all("'keyword alone'" in v for v in audit.violations)
+    assert audit_reward(
+        make_reward("keyword", profile("exact"), keywords=["COVID-19"])
+    ).ok  # as many letters as silence lacks
     additive = lambda hyp, ref, lang=None: -len(set(hyp.split()) ^ set(ref.split())) / 9 - 2 * ("crates" in hyp)  # noqa: E731
     assert any("'silence'" in v for v in audit_reward(dataclasses.replace(reward, function=additive)).violations)
 
