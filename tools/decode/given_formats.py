@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -52,7 +53,7 @@ def read_files(path: Path, clips: int, known: Collection[str] = ()) -> list[Hear
     their order; `known`: what they are called. Raises UsageError naming file and line."""
     if path.is_dir():
         return [h for file in answer_files(path) for h in read_files(file, clips, known)]
-    text = read_text(answer_files(path)[0], 4 << 30).replace("\r\n", "\n")
+    text = _read(answer_files(path)[0]).replace("\r\n", "\n")
     if not text.strip():
         raise UsageError(f"the answers {path} are empty")
     if Path(path.name.removesuffix(".gz")).suffix.lower() in (".tsv", ".txt") and text.lstrip()[0] != "{":
@@ -73,6 +74,13 @@ def answer_files(path: Path) -> list[Path]:
 _KIND = re.compile(r"\.jsonl?(\.gz)?$", re.IGNORECASE)
 
 
+def _read(path: Path) -> str:
+    try:
+        return read_text(path, 4 << 30)
+    except (OSError, EOFError, zlib.error, UnicodeError) as err:
+        raise UsageError(f"the answers {path} cannot be read: {err}") from err
+
+
 def _one_a_line(path: Path, text: str) -> bool:
     """Whether it is JSON lines (NeMo calls them .json too): the first line is a whole object and not all there is."""
     if ".jsonl" in path.name.lower():
@@ -80,7 +88,7 @@ def _one_a_line(path: Path, text: str) -> bool:
     first, _, rest = text.lstrip().partition("\n")
     try:
         row = json.loads(first)
-    except ValueError:
+    except (ValueError, RecursionError):
         return bool(rest.strip()) and rest.lstrip()[0] in "[{" and first.startswith('{"')
     return isinstance(row, Mapping) and (bool(rest.strip()) or any(k in row for k in NAME))
 
@@ -101,6 +109,8 @@ def _document(path: Path, text: str) -> Iterator[Heard]:
         for name, row in value.items():
             whole = row if isinstance(row, Mapping) else {"answers": row} if isinstance(row, list) else {"text": row}
             yield from _row({"id": name, **whole}, f"{path.name}:{name}")
+    elif not isinstance(value, Mapping):
+        raise UsageError(f"{path.name}: an object or a list of answers is needed")
     else:
         name = {} if any(value.get(k) for k in NAME) else {"id": Path(path.name.removesuffix(".gz")).stem}
         yield from _row({**name, **value}, path.name)
@@ -140,7 +150,7 @@ def _beams(path: Path, text: str, clips: int, known: Collection[str]) -> Iterato
 def _json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as err:
+    except (ValueError, RecursionError) as err:
         raise UsageError(f"{where} is not JSON: {err}") from err
 
 

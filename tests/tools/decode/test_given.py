@@ -240,3 +240,21 @@ def test_answers_of_test_rows_stay_unread(tmp_path):
     clips = [*CLIPS[:2], replace(CLIPS[2], split="test")]
     heard = GivenRecogniser.load(write(tmp_path / "a.jsonl", *ROWS), clips)
     assert set(heard.answers) == set(heard.first) == {"c0", "c1"} and heard.without == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("a.json", b"3", "an object or a list"),
+        ("a.json", b"[" * 100_000, "is not JSON"),
+        ("a.jsonl", b"", "are empty"),
+        ("a.jsonl.gz", gzip.compress(as_lines(ROWS).encode())[:-9], "cannot be read"),
+        ("a.jsonl", b"\x00\xff", "is not UTF-8"),
+    ],
+)
+def test_what_is_no_file_of_answers_is_refused_in_a_sentence(name, data, said, tmp_path):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(UsageError, match=said):
+        GivenRecogniser.load(tmp_path / name, CLIPS)
+    with pytest.raises(UsageError, match="are not there"):
+        GivenRecogniser.load(tmp_path / "nowhere.jsonl", CLIPS)
