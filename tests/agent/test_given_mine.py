@@ -149,6 +149,19 @@ def test_a_verdict_that_was_lost_or_edited_is_made_again(mined, tmp_path):
         mine(folder)
 
 
+def test_answers_sampled_on_to_thirty_two_are_counted_like_the_others(mined, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(mined[0], folder)
+    path = folder / "work/rollouts/mine-1.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    deep = [line for line in lines if json.loads(line)["index"] == 3]
+    path.write_text("".join(line for line in lines if line not in deep))
+    (folder / "work/rollouts/mine-1-deep.jsonl").write_text("".join(deep))
+    assert "headroom-rebuilt" not in audit(folder / "work").rules
+    (folder / "work/report/headroom.json").unlink()
+    assert mine(folder) == mined[1]
+
+
 def test_what_stops_the_mining_itself_is_told_at_once(tmp_path):
     folder = customer(tmp_path, one_letter)
     rows = [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
