@@ -195,7 +195,8 @@ def diagnose(lines: Sequence[Line], config: GspoConfig) -> list[str]:
             "and freeze, and that the training forward runs the layers that train"
         )
     offered = [row["offered_reward"] for row in lines if row.get("offered_reward") is not None]
-    if not out and len(lines) >= 10 and len(offered) >= 6 and rises([-r for r in offered]):
+    third = len(offered) // 3
+    if not out and len(lines) >= 10 and third >= 2 and max(offered[-third:]) < min(offered[:third]):
         out.append("the reward falls: try a lower lr, a penalty (kl_weight), or look at what the answers have become")
     elif not out and len(lines) >= 10 and not rises(offered):
         out.append("the reward does not rise: try a higher lr, more updates, or clips with more contrast")
