@@ -157,8 +157,8 @@ def _sampled(context: Context, name: str, clips: list[Clip], n: int, first: int,
     def do() -> dict[str, Any]:
         began = time.process_time()
         heard, prompt, limit = recogniser(context), frozen["prompt"]["text"], frozen["decoding"]["limit"]
-        same_model(name, frozen["seed_model"]["digest"], heard.policy.digest)
         heard.wear(None)
+        same_model(name, frozen["seed_model"]["digest"], heard.policy.digest)
         greedy = heard.greedy(clips, prompt, limit, context.progress(f"greedy {name}")) if first == 0 else []
         sampled = heard.sample(
             clips,
