@@ -116,6 +116,7 @@ def transcript_answers(ref: str) -> list[tuple[str, str]]:
         ("wrong mark", _mark(gapped)),
         ("other number form", _number(gapped)),
         ("truncation", " ".join(words[: max(1, len(words) // 2)]) if len(words) > 1 else ref[: len(ref) // 2]),
+        ("run-on", " ".join([*words, *words[1:][::-1]])),
         ("silence", ""),
         ("loop", " ".join([words[0]] * 40)),
         ("loop of the answer", " ".join([gapped] * 20)),

@@ -13,7 +13,7 @@ from tools.errors import UsageError
 from tools.reward import labels, transcripts
 from tools.text.profile import Profile
 
-VERSION, NEWER = "1", {"keyword": "2"}  # of a reward's arithmetic
+VERSION, NEWER = "1", {"keyword": "2", "blend": "2"}  # of a reward's arithmetic
 NAMES = ("cer", "wer", "blend", "keyword", "label_exact")
 PARTS = ("cer", "wer", "length", "repetition")
 GRID = 512

@@ -46,9 +46,11 @@ def blend(profile: Profile, weights: Mapping[str, float]) -> Callable[[str, str,
     """Minus the weighted mean of up to four faults, each from 0 to 2; `weights` sum to one (checked by the caller).
 
     `cer`, `wer`; `length`: units said beyond the reference's number, over that number; `repetition`: units that only
-    repeat what stands before them, beyond the reference's own, over the reference's number.
+    repeat what stands before them, beyond the reference's own, over the reference's number. An answer with fewer errors
+    than silence stays above it, whatever its form costs: silence has no form to find fault with.
     """
     measure = rates(profile)
+    silence = -weights.get("cer", 0.0) - weights.get("wer", 0.0)
     shape = weights.get("length", 0.0) or weights.get("repetition", 0.0)
 
     def reward(hyp: str, ref: str, lang: str | None) -> float | None:
@@ -58,7 +60,10 @@ def blend(profile: Profile, weights: Mapping[str, float]) -> Callable[[str, str,
         faults = {"cer": base[0], "wer": base[1]}
         if shape:
             faults |= surplus(*profile.pair(ref, hyp, lang)[:2])
-        return 0.0 - sum(weight * faults[part] for part, weight in weights.items() if weight)
+        paid = 0.0 - sum(weight * faults[part] for part, weight in weights.items() if weight)
+        if shape and max(base) < 1:
+            return max(paid, silence * (1 - (2 - sum(base)) / 200))
+        return paid
 
     return reward
 

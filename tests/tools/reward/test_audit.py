@@ -101,14 +101,29 @@ def test_label_rewards_that_can_be_gamed_are_caught() -> None:
     assert any("''" in v for v in audit_reward(starts).violations)
 
 
-def test_a_blend_of_mostly_form_breaks_the_law() -> None:
-    """Weights are checked by what they lead to: where length outweighs words, silence beats a wrong word too many."""
-    audit = audit_reward(make_reward("blend", BASIC, weights={"wer": 0.02, "length": 0.98}))
-    assert not audit.ok and "'silence'" in audit.violations[0]
+def test_a_reward_of_mostly_form_breaks_the_law_and_says_where() -> None:
+    """Where length outweighs words, silence beats an answer with a few words too many."""
+
+    def mostly_form(hyp: str, ref: str, lang: str | None) -> float:
+        wrong = make_reward("wer", BASIC)(hyp, ref, lang) or 0.0
+        return 0.1 * wrong - 0.9 * max(0, len(hyp.split()) / len(ref.split() or [""]) - 1)
+
+    audit = audit_reward(_reward(mostly_form))
+    assert not audit.ok and any("'silence'" in v and "'run-on'" in v for v in audit.violations)
     text = audit.to_text()
     assert len(text.splitlines()) == len(audit.table) + 2 + len(audit.violations)
     assert "fluent hallucination" in text and "broken: 'silence'" in text
-    good = audit_reward(make_reward("blend", BASIC, weights={"cer": 1, "wer": 1, "length": 1, "repetition": 1}))
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        {"cer": 1, "wer": 1, "length": 1, "repetition": 1}, {"cer": 0.5, "length": 0.5}, {"wer": 0.02, "length": 0.98},
+        {"cer": 1e-6, "repetition": 1}, {"wer": 0.1, "length": 0.1, "repetition": 0.8},
+    ],
+)  # fmt: skip
+def test_a_blend_keeps_the_law_whatever_its_weights(weights: dict[str, float]) -> None:
+    good = audit_reward(make_reward("blend", BASIC, weights=weights))
     assert good.to_text().endswith("the order holds")
 
 

@@ -72,6 +72,24 @@ def test_blend_of_all_parts() -> None:
     assert blend("anything", "...") is None
 
 
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from("ab cat dog harbour zebra".split()), min_size=1, max_size=8),
+    st.lists(st.sampled_from("ab cat dog harbour zebra".split()), min_size=1, max_size=14),
+    st.sampled_from(
+        [
+            {"name": "blend", "weights": {"cer": 0.5, "length": 0.5}},
+            {"name": "blend", "weights": {"wer": 0.05, "length": 0.5, "repetition": 0.45}},
+            {"name": "keyword", "keywords": {"harbour": 3, "cat": 1}, "weight": 4},
+        ]
+    ),
+)
+def test_silence_is_never_paid_above_an_answer_with_fewer_errors(ref: list[str], hyp: list[str], spec: dict) -> None:
+    reward, said, heard = reward_from(spec, BASIC), " ".join(ref), " ".join(hyp)
+    if max(-(CER(heard, said) or 0.0), -(make_reward("wer", BASIC)(heard, said) or 0.0)) < 1:
+        assert reward(heard, said) > reward("", said)
+
+
 @pytest.mark.parametrize(
     ("units", "count"),
     [("a b c", 0), ("a a", 1), ("a a a", 2), ("a b a b", 2), ("a b c a b c d", 3), ("a b b a", 1), ("", 0)],
