@@ -28,7 +28,7 @@ demo: $(VENV)/.demo
 	$(BIN)/rehear demo $(DEMO)
 
 test: $(VENV)/.test
-	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile -m 'not figures' $(TESTS)
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder -m 'not figures' $(TESTS)
 
 check: $(VENV)/.test
 	$(BIN)/ruff format --check .

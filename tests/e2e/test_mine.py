@@ -16,7 +16,9 @@ from tests.tools.decode import planted
 from tests.tools.serve.conftest import start
 from tools.audio.identity import clip_digest
 from tools.audio.read import read_clip
+from tools.reward import reward_from
 from tools.rows import Clip
+from tools.text import profile
 
 pytestmark = [pytest.mark.seed_model, pytest.mark.voices]
 
@@ -43,6 +45,15 @@ def verdict(workdir):
 def clean(workdir):
     done = rehear("audit", workdir, "--json", cwd=workdir.parent)
     assert done.returncode == 0, json.loads(done.stdout)["violations"]
+
+
+KEYWORDS = {"name": "keyword", "keywords": {"crates": 2, "the warehouse": 1}, "weight": 0.4}
+
+
+@pytest.fixture(scope="module")
+def small_brief(small_brief):
+    """As everywhere, and with a reward of its own."""
+    return other_brief(small_brief, "keyed", reward=KEYWORDS)
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +103,10 @@ def test_a_changed_file_of_the_verdict_is_found_by_the_audit(mined, tmp_path):
 def test_a_later_run_uses_what_was_mined_and_another_brief_is_told_why_not(mined, small_brief, tmp_path):
     workdir = tmp_path / "run"
     shutil.copytree(mined[0], workdir)
-    changed = other_brief(small_brief, "small", prompts=["Something else."])
+    changed = other_brief(small_brief, "changed", prompts=["Something else."])
+    changed.write_text(changed.read_text().replace("name: changed", "name: keyed"))
     done = rehear("run", changed, "--workdir", workdir, "--json", cwd=tmp_path)
     assert done.returncode == 2 and "the brief changed: prompts was" in json.loads(done.stdout)["error"]["message"]
-    changed.unlink()
     done = rehear("run", small_brief, "--workdir", workdir, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     held = records(workdir)
@@ -105,7 +116,27 @@ def test_a_later_run_uses_what_was_mined_and_another_brief_is_told_why_not(mined
     ]
     assert len(sampled) == len(set(sampled)), "nothing is sampled twice"
     assert json.loads(done.stdout)["termination_reason"] in {"candidate_wins", "seed_wins", "not_shown"}
+    due = reward_from(KEYWORDS, profile("english"))
+    assert json.loads((workdir / "contract.json").read_text())["reward"] == {
+        "name": "keyword", "digest": due.digest, "options": due.options,
+    }  # fmt: skip
+    (config,) = [json.loads(p.read_text()) for p in workdir.glob("runs/*/config.json")]
+    assert config["identity"]["reward"] == due.digest != reward_from("cer", profile("english")).digest
     clean(workdir)
+
+
+@pytest.mark.parametrize(
+    ("reward", "message"),
+    [
+        ("label_exact", "the brief's reward: label_exact does not suit task asr"),
+        ({"name": "keyword", "keywords": ["..."]}, "is empty under the profile 'english'"),
+    ],
+)
+def test_a_reward_that_cannot_be_is_refused_before_anything_is_decoded(reward, message, small_brief, tmp_path):
+    brief, workdir = other_brief(small_brief, "wrong-reward", reward=reward), tmp_path / "w"
+    done = rehear("run", brief, "--workdir", workdir, "--json", cwd=tmp_path)
+    assert done.returncode == 2 and message in json.loads(done.stdout)["error"]["message"], done.stdout
+    assert not list(workdir.glob("evals/*"))
 
 
 def test_answers_of_another_model_are_not_used(mined, small_brief, tmp_path):
