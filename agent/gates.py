@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tools.errors import CheckError
+from tools.files import file_sha256
 
 if TYPE_CHECKING:
     from agent.act import Context
@@ -111,4 +111,4 @@ def _hold(condition: bool, text: str) -> None:
 
 
 def _sha256(context: Context, name: str) -> str:
-    return hashlib.sha256((context.workdir / name).read_bytes()).hexdigest()
+    return file_sha256(context.workdir / name)

@@ -10,9 +10,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from agent.disk import write_atomic
-from agent.steps.common import clips_of, contract, labels_of, profile_of, rate
+from agent.ledger.rowfiles import rollout_files
+from agent.steps.common import clips_of, contract, labels_of, profile_of, rate, write_text
 from tools.errors import CheckError
-from tools.report.headroom import render_html, render_text
+from tools.files import file_sha256
 from tools.rows import Answer, Clip, Group
 
 if TYPE_CHECKING:
@@ -28,10 +29,7 @@ def publish(context: Context) -> dict[str, Any]:
     path = context.workdir / FILES[0]
 
     def do() -> dict[str, Any]:
-        written = _pages(build(context))
-        for name, content in written.items():
-            write_atomic(context.workdir / name, content)
-        return {"files": {name: _sha256(content) for name, content in written.items()}}
+        return {"files": {n: write_text(context.workdir / n, page) for n, page in _pages(build(context)).items()}}
 
     args = {"learn": learn.seq, "contract": context.must("freeze").payload["contract_sha256"]}
     _put_back(context, context.effect("headroom", args, do)["files"])
@@ -41,6 +39,8 @@ def publish(context: Context) -> dict[str, Any]:
 
 
 def _pages(document: dict[str, Any]) -> dict[str, str]:
+    from tools.report.headroom import render_html, render_text
+
     text = json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1) + "\n"
     return {FILES[0]: text, FILES[1]: render_text(document), FILES[2]: render_html(document)}
 
@@ -52,7 +52,7 @@ def _sha256(content: str) -> str:
 def _put_back(context: Context, files: dict[str, str]) -> None:
     """A verdict that was lost or edited is made again; raises CheckError where what it is made from was changed as well."""
     paths = {name: context.workdir / name for name in files}
-    lost = [n for n, p in paths.items() if not p.is_file() or hashlib.sha256(p.read_bytes()).hexdigest() != files[n]]
+    lost = [n for n, p in paths.items() if not p.is_file() or file_sha256(p) != files[n]]
     if not lost:
         return
     made = _pages(build(context))
@@ -166,8 +166,8 @@ def mined_groups(context: Context, subset: str) -> list[Group]:
     from agent.steps.mine import groups_of
 
     answers: list[Answer] = []
-    for name in (subset, f"{subset}-more", f"{subset}-deep"):
-        path = context.workdir / "rollouts" / f"{name}.jsonl"
+    for name in rollout_files(subset):
+        path = context.workdir / name
         lines = path.read_text(encoding="utf-8").split("\n") if path.is_file() else []
         answers += [Answer.from_json(json.loads(line)) for line in lines if line]
     by_id = {c.id: c for c in clips_of(context, "train")}

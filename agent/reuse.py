@@ -43,13 +43,8 @@ def _edited(context: Context) -> list[str]:
     if not all(path.exists() for held in paths.values() for path in held):
         return []
     now = manifest_digests(context.session.brief)
-    return [
-        f"{split} manifest: {before[split][:12]} -> {now[split][:12]}" for split in now if _moved(before, now, split)
-    ]
-
-
-def _moved(before: dict[str, str], now: dict[str, str], split: str) -> bool:
-    return split in before and before[split] != now[split]
+    moved = [split for split in now if before.get(split, now[split]) != now[split]]
+    return [f"{split} manifest: {before[split][:12]} -> {now[split][:12]}" for split in moved]
 
 
 def _is_here(context: Context) -> bool:

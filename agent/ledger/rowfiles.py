@@ -15,6 +15,12 @@ from typing import Any
 from agent.disk import write_atomic
 
 DIGESTS = "digests.txt"
+MORE, DEEP = "-more", "-deep"  # what a mined subset's file is called where its answers were extended, and again
+
+
+def rollout_files(subset: str) -> tuple[str, ...]:
+    """Files, under the work directory, that may hold the answers of a mined subset."""
+    return tuple(f"rollouts/{subset}{part}.jsonl" for part in ("", MORE, DEEP))
 
 
 def row_lines(path: Path) -> Iterator[tuple[int, bytes]]:

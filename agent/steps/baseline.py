@@ -142,7 +142,6 @@ def _freeze(context: Context, prompt: str, limit: int) -> None:
 
     mining = mining_plan(context.skill)
     labels, metric = labels_of(context), metric_of(context)
-    reward = said_reward(context)
     protected = [] if labels is None else [profile.normalise(x) for x in brief.answer_to("protected") or []]
     parts = build_contract(
         seed_model={
@@ -162,11 +161,7 @@ def _freeze(context: Context, prompt: str, limit: int) -> None:
         },
         decoding={"kind": "greedy", "temperature": 0, "limit": limit, "chunk": heard.chunk},
         sampling=heard.sampling(mining.temperature, mining.answers, mining.extend_to),
-        reward={
-            "name": reward.name,
-            "digest": reward.digest,
-            **({"options": dict(reward.options)} if reward.options else {}),
-        },
+        reward=said_reward(context).to_contract(),
         selection={
             "rule": CLASSES_RULE if protected else SELECTION_RULE,
             "metric": metric,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from agent.steps.common import (
 )
 from agent.steps.runs import selected_run
 from tools.errors import CheckError
+from tools.files import file_sha256
 
 PROOF_CLIPS = 5
 
@@ -63,11 +63,7 @@ def _export(context: Context, selected: dict[str, Any]) -> dict[str, Any]:
         )
         heard.wear(None)
         _prove(context, folder, weights)
-        files = {
-            f"runs/{run}/export/{p.name}": hashlib.sha256(p.read_bytes()).hexdigest()
-            for p in sorted(folder.iterdir())
-            if p.is_file()
-        }
+        files = {f"runs/{run}/export/{p.name}": file_sha256(p) for p in sorted(folder.iterdir()) if p.is_file()}
         return {"folder": f"runs/{run}/export", "files": files, "digest": exported(context, folder).policy.digest}
 
     result = context.effect("export", {"run": run, "update": update, "digest": digest}, do)

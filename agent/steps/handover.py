@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any
 
@@ -10,6 +9,7 @@ from agent.act import Context
 from agent.disk import write_atomic
 from agent.result.build import build_result
 from agent.steps.runs import selected_run
+from tools.files import file_sha256
 
 
 def run(context: Context) -> str:
@@ -32,7 +32,7 @@ def publish(context: Context, result: dict[str, Any]) -> None:
         if export.is_dir():
             write_atomic(export / "README.md", (context.workdir / "report" / "model_card.md").read_bytes())
         files = {p.relative_to(context.workdir).as_posix(): p for p in written if p.is_file()}
-        return {"files": {name: hashlib.sha256(p.read_bytes()).hexdigest() for name, p in sorted(files.items())}}
+        return {"files": {name: file_sha256(p) for name, p in sorted(files.items())}}
 
     # The key does not depend on the text: after a kill in here the ledger has grown, and so has what the text cites.
     ending = {"contract": result["contract"]["digest"], "ending": result["termination_reason"]}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agent.act import Context
 from agent.contract import contract_digest
 from agent.forecast import mine_minutes
+from agent.ledger.rowfiles import DEEP, MORE
 from agent.presets import MiningPlan, choose_preset, mining_plan
 from agent.spending import spending
 from agent.steps.common import (
@@ -122,7 +123,7 @@ def _mine(context: Context, name: str, exclude: set[str]) -> Any:
     ids = {clip for e in strata_to_extend(stats, plan.extend_to) for clip in e.clips}
     if ids:
         again = [c for c in subset.clips if c.id in ids]
-        more = _sampled(context, f"{name}-more", again, plan.extend_to - plan.answers, plan.answers, plan)
+        more = _sampled(context, f"{name}{MORE}", again, plan.extend_to - plan.answers, plan.answers, plan)
         extra = {g.clip_id: g for g in more}
         groups = [merge_groups(g, extra[g.clip_id]) if g.clip_id in extra else g for g in groups]
     return Mined(name, subset, _deepened(context, name, subset, stats, groups), context)
@@ -144,7 +145,7 @@ def _deepened(context: Context, name: str, subset: Subset, before: MiningStats, 
     context.notice(f"{len(ids)} clips sampled on to {plan.deepen_to} answers: {'; '.join(e.why for e in chosen)}")
     again = [c for c in subset.clips if c.id in ids]
     first = plan.extend_to
-    extra = {g.clip_id: g for g in _sampled(context, f"{name}-deep", again, plan.deepen_to - first, first, plan)}
+    extra = {g.clip_id: g for g in _sampled(context, f"{name}{DEEP}", again, plan.deepen_to - first, first, plan)}
     return [merge_groups(g, extra[g.clip_id]) if g.clip_id in extra else g for g in groups]
 
 

@@ -14,28 +14,26 @@ if TYPE_CHECKING:
 
 def said_reward(context: Context) -> Reward:
     """What training pays for: the brief's reward, else that of the task. Raises UsageError where it does not suit."""
-    from tools.reward import reward_from
+    from tools.reward import DEFAULTS, reward_from
 
     brief = context.session.brief
-    label = brief.answer_to("task") == "label"
+    task = str(brief.answer_to("task"))
+    label = task == "label"
     try:
-        reward = reward_from(brief.reward or ("label_exact" if label else "cer"), profile_of(context))
+        reward = reward_from(brief.reward or DEFAULTS[task], profile_of(context))
     except UsageError as err:
         raise UsageError(f"the brief's reward: {err}") from err
     if (reward.kind == "label") != label:
         fitting = "label_exact" if label else "cer, wer, blend or keyword"
-        raise UsageError(
-            f"the brief's reward: {reward.name} does not suit task {brief.answer_to('task')}: choose {fitting}"
-        )
+        raise UsageError(f"the brief's reward: {reward.name} does not suit task {task}: choose {fitting}")
     return reward
 
 
 def frozen_reward(context: Context) -> Reward:
     """The contract's reward."""
-    from tools.reward import reward_from
+    from tools.reward import reward_of_contract
 
-    frozen = contract(context)["reward"]
-    return reward_from({"name": frozen["name"], **(frozen.get("options") or {})}, profile_of(context))
+    return reward_of_contract(contract(context)["reward"], profile_of(context))
 
 
 def order_of_reward(context: Context) -> None:

@@ -24,6 +24,7 @@ from agent.steps.rewards import frozen_reward
 from agent.steps.runs import REGISTRATION, current_run
 from agent.steps.stages import judge, outcome_of
 from tools.errors import BudgetError, CheckError
+from tools.files import file_sha256
 from tools.rows import Clip
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def _end(context: Context, reason: str, result: RunResult | None, attempt: int |
             "updates": max((c.update for c in found), default=0),
             "checkpoints": [{"update": c.update, "digest": c.digest} for c in found],
             "trained_sha256": found[-1].digest if found else None,
-            "metrics_sha256": hashlib.sha256(metrics.read_bytes()).hexdigest() if metrics.is_file() else None,
+            "metrics_sha256": file_sha256(metrics) if metrics.is_file() else None,
             "details": {} if result is None else {k: v for k, v in result.to_json().items() if k != "checkpoints"},
         },
     )

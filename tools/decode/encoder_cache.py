@@ -66,9 +66,7 @@ class EncoderCache:
         return join([self._one(clip) for clip in clips])
 
     def _one(self, clip: Clip) -> Tensor:
-        if not clip.audio_sha256:
-            raise CheckError(f"clip {clip.id} has no audio digest: check the data before decoding it")
-        path = self.folder / f"{clip.audio_sha256}.npy"
+        path = self.folder / f"{_digest(clip)}.npy"
         with suppress(FileNotFoundError, ValueError, EOFError):
             kept = np.load(path, mmap_mode="r")
             os.utime(path)
@@ -84,13 +82,11 @@ class EncoderCache:
 
     def checked(self, clip: Clip) -> np.ndarray:
         """The clip's samples. Raises CheckError where they are no longer those of its digest, or it has none."""
-        from tools.audio.identity import clip_digest
+        from tools.audio.identity import checked_digest
 
-        if not clip.audio_sha256:
-            raise CheckError(f"clip {clip.id} has no audio digest: check the data before decoding it")
+        _digest(clip)
         wave = self.read(clip)
-        if clip_digest(wave) != clip.audio_sha256:
-            raise CheckError(f"the audio of clip {clip.id} ({clip.audio}) changed since it was checked: restore it")
+        checked_digest(clip, wave)
         return wave
 
     def _keep(self, path: Path, value: np.ndarray) -> None:
@@ -116,3 +112,9 @@ class EncoderCache:
                 break
             path.unlink(missing_ok=True)
             self._bytes -= size
+
+
+def _digest(clip: Clip) -> str:
+    if not clip.audio_sha256:
+        raise CheckError(f"clip {clip.id} has no audio digest: check the data before decoding it")
+    return clip.audio_sha256

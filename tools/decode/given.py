@@ -18,6 +18,7 @@ from tools.decode.given_formats import Heard, answer_files, read_files
 from tools.decode.given_names import Names, place
 from tools.decode.served.recogniser import BYTES_A_TOKEN, ServedPolicy
 from tools.errors import CheckError, UsageError
+from tools.files import file_sha256
 from tools.rows import Answer, Clip
 
 Progress = Callable[[int, int], None]
@@ -143,8 +144,7 @@ def _digest(path: Path) -> str:
     """Of the bytes of the file, or of the names and bytes of the folder's files."""
     digest = hashlib.sha256()
     for file in answer_files(path):
-        with file.open("rb") as stream:
-            held = hashlib.file_digest(stream, "sha256").hexdigest()
+        held = file_sha256(file)
         digest.update(f"{file.relative_to(path)} {held}\n".encode() if path.is_dir() else held.encode())
     return digest.hexdigest()
 

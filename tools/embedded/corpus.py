@@ -22,9 +22,9 @@ import numpy as np
 from filelock import FileLock
 
 from tools.embedded.sentences import domain_sentences, general_sentences
-from tools.embedded.snapshot import file_sha256
 from tools.embedded.voices import RETENTION_SPEAKERS, SPEAKERS, Speaker, library_file, voices_folder
 from tools.errors import ProviderError
+from tools.files import file_sha256
 
 RATE = 16_000
 VERSION = 1

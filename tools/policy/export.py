@@ -17,8 +17,9 @@ from typing import Any
 
 from safetensors.torch import save_file
 
-from tools.embedded.snapshot import MARKER, file_sha256
+from tools.embedded.snapshot import MARKER
 from tools.errors import UsageError
+from tools.files import file_sha256
 from tools.policy.weights import plain_state
 
 COPIED = (

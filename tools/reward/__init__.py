@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tools.reward.make import NAMES, Reward, make_reward, on_grid, reward_from
+from tools.reward.make import DEFAULTS, NAMES, Reward, make_reward, on_grid, reward_from, reward_of_contract
 
-__all__ = ["NAMES", "Reward", "make_reward", "on_grid", "reward_from"]
+__all__ = ["DEFAULTS", "NAMES", "Reward", "make_reward", "on_grid", "reward_from", "reward_of_contract"]

@@ -14,6 +14,7 @@ from tools.reward import labels, transcripts
 from tools.text.profile import Profile
 
 VERSION, NEWER = "1", {"keyword": "2", "blend": "2"}  # of a reward's arithmetic
+DEFAULTS = {"asr": "cer", "label": "label_exact"}  # by task
 NAMES = ("cer", "wer", "blend", "keyword", "label_exact")
 PARTS = ("cer", "wer", "length", "repetition")
 GRID = 512
@@ -35,6 +36,10 @@ class Reward:
 
     def __call__(self, hyp: str, ref: str, lang: str | None = None) -> float | None:
         return self.function(hyp, ref, lang)
+
+    def to_contract(self) -> dict[str, Any]:
+        """What a contract keeps of it; `reward_of_contract` makes it again."""
+        return {"name": self.name, "digest": self.digest, **({"options": dict(self.options)} if self.options else {})}
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -99,6 +104,11 @@ def reward_from(spec: str | Mapping[str, Any], profile: Profile) -> Reward:
             raise UsageError(f"The reward {name!r} needs its {key} as {'a mapping' if key == 'weights' else 'a list'}.")
     weight = {"keyword_weight": own.pop("weight")} if "weight" in own else {}
     return make_reward(name, profile, **own, **weight)
+
+
+def reward_of_contract(frozen: Mapping[str, Any], profile: Profile) -> Reward:
+    """The reward whose `to_contract` this is. Raises UsageError where its options cannot be."""
+    return reward_from({"name": frozen["name"], **(frozen.get("options") or {})}, profile)
 
 
 def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from tools.audio.read import RATE
 from tools.errors import RehearError
 from tools.rows import Answer
 from tools.serve.asked import PLACEHOLDER, Asked, Refused, read_audio, read_chat, read_form
@@ -27,7 +28,6 @@ from tools.serve.batches import Batcher, Work
 if TYPE_CHECKING:
     from tools.policy.base import Policy
 
-RATE = 16_000
 Handler = Callable[[Request], Awaitable[Response]]
 
 

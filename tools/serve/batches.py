@@ -90,8 +90,8 @@ class Batcher:
             full = sum(w.alike == self._waiting[0].alike for w in self._waiting) if self._waiting else 0
             if full >= self.batch:
                 return True
-            expected = self.sizes[-1] if self.sizes and time.monotonic() < self._until else 0
-            pause = max(self.linger_s, self._until - time.monotonic()) if full < expected else self.linger_s
+            back = bool(self.sizes) and full >= self.sizes[-1]
+            pause = self.linger_s if back else max(self.linger_s, self._until - time.monotonic())
             try:
                 work = self._coming.get(timeout=pause if self._waiting else None)
             except queue.Empty:

@@ -14,7 +14,6 @@ never read: resume takes the last that does and says why the others were skipped
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tools.errors import CheckError
+from tools.files import file_sha256
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -58,11 +58,6 @@ class Found:
     @property
     def resumable(self) -> Checkpoint | None:
         return next((c for c in reversed(self.complete) if c.resumable), None)
-
-
-def file_sha256(path: Path) -> str:
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def folder_name(update: int) -> str:

@@ -70,14 +70,14 @@ def check_targets(
     policy: Any, pool: Sequence[Clip], targets: Callable[[Clip], tuple[int, ...]], prompts: Prompts
 ) -> None:
     """Every reference must be an answer that the model can give. Raises UsageError with a clip and how many are like it."""
-    long = [c.id for c in pool if len(prompts(c)) + len(targets(c)) > policy.max_target]
+    due = {c.id: targets(c) for c in pool}
+    long = [c.id for c in pool if len(prompts(c)) + len(due[c.id]) > policy.max_target]
     if long:
         raise UsageError(
             f"{len(long)} of {len(pool)} references do not fit the model's {policy.max_target} tokens with their prompt, "
             f"{long[0]} among them: cut the clip, or leave it out"
         )
-    for clip in pool:
-        tokens = targets(clip)
+    for name, tokens in due.items():
         special, last = policy.vocabulary.special, len(tokens) - 1
         barred = [
             t
@@ -86,10 +86,10 @@ def check_targets(
         ]
         if barred:
             what = f"holds {policy.text(barred[:1]) or 'a special token'!r}, which no answer holds"
-            raise UsageError(f"the reference of clip {clip.id} {what}: write it without, or leave the clip out")
+            raise UsageError(f"the reference of clip {name} {what}: write it without, or leave the clip out")
         if not tokens or tokens[-1] != policy.vocabulary.stop:
             raise UsageError(
-                f"the target of clip {clip.id} does not end in the stop token: the model would not learn to end"
+                f"the target of clip {name} does not end in the stop token: the model would not learn to end"
             )
 
 

@@ -96,7 +96,7 @@ class Learner:
             new, mask = self._logprobs(chunk)
             if self.config.method == "sft":
                 entropy = losses.cross_entropy(new, mask, total=total)
-                self._backward(entropy)
+                _backward(entropy)
                 value += entropy.item()
                 continue
             sampled = pad([a.logprobs or () for g in chunk for a in g.answers], new)
@@ -115,7 +115,7 @@ class Learner:
                 ref=ref,
                 total=total,
             )
-            self._backward(out.loss)
+            _backward(out.loss)
             value += out.loss.item()
             self._note(out, [n for g in chunk for n in g.counts], stats, fresh)
         stats.loss.append(value)
@@ -133,20 +133,16 @@ class Learner:
         if not fresh and len(ratios):
             stats.moved = max(stats.moved, float((ratios - 1).abs().max()))
 
-    def _backward(self, loss: Tensor) -> None:
-        """Gradients of one chunk. Raises CheckError where a trained tensor takes no part in the loss at all."""
-        if loss.requires_grad:
-            loss.backward()
+    def _step(self, update: int, stats: StepStats) -> None:
+        """Raises CheckError where a trained tensor takes no part in the loss at all, NonFinite before a spoilt step."""
+        import torch
+
         idle = [name for name, p in self.named.items() if p.grad is None]
         if idle:
             raise CheckError(
                 f"{len(idle)} of {len(self.named)} trained tensors take no part in the loss, {idle[0]} among them: the "
                 "training forward does not run them (an encoder that trains cannot have its outputs kept); narrow surface"
             )
-
-    def _step(self, update: int, stats: StepStats) -> None:
-        import torch
-
         parameters = list(self.named.values())
         norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.config.grad_clip))
         stats.grad_norm.append(norm)
@@ -299,3 +295,9 @@ def _fit(row: Tensor, like: Tensor) -> Tensor:
 
     width = like.shape[1]
     return row[:, :width] if row.shape[1] >= width else torch.nn.functional.pad(row, (0, width - row.shape[1]))
+
+
+def _backward(loss: Tensor) -> None:
+    """Gradients of one chunk; none where nothing that trains is in it, which the step then says."""
+    if loss.requires_grad:
+        loss.backward()

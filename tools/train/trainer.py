@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.errors import CheckError, NonFinite, UsageError
+from tools.files import file_sha256
 from tools.rows import Clip
 from tools.train import checkpoint as disk
 from tools.train.config import GspoConfig
@@ -95,14 +96,18 @@ def train(
     Raises Interrupted when asked to stop; UsageError where `run_dir` is of another run or the pool is too small;
     CheckError where a check of the run fails (the reward's order, log-probs, mask, direction of the advantages, disk, frozen tensors).
     """
-    if config.method == "sft":
-        if targets is None:
-            raise UsageError("supervised training needs targets=: a function from a clip to its reference's tokens")
-        check_pool(pool, config)
+    supervised = config.method == "sft"
+    if supervised and targets is None:
+        raise UsageError("supervised training needs targets=: a function from a clip to its reference's tokens")
+    check_pool(pool, config)
+    if supervised and targets is not None:
         check_targets(policy, pool, targets, prompts)
+    else:
+        check_reward(reward)
+        check_limit(policy, pool, config, prompts)
     run = _Run(policy, pool, encode, reward, config, Path(run_dir), prompts, on_event, should_stop, evaluate, error)
     run.judge = judge
-    if config.method == "sft" and targets is not None:
+    if supervised and targets is not None:
         run.source = ReferenceSource(pool, config, targets=targets, check=run.stop_if_asked)
         return run.go()
     if sample is None or answer_seed is None:
@@ -145,10 +150,6 @@ class _Run:
         evaluate: Callable[[int], Any] | None,
         error: Error | None,
     ) -> None:
-        check_pool(pool, config)
-        if config.method != "sft":
-            check_reward(reward)
-            check_limit(policy, pool, config, prompts)
         self.policy, self.pool, self.config, self.run_dir = policy, pool, config, run_dir
         self.on_event, self.should_stop, self.evaluate, self.error = on_event, should_stop, evaluate, error
         self.clips = {c.id: c for c in pool}
@@ -227,7 +228,7 @@ class _Run:
         broken = breach(self.config, line, self.lines[0])
         if broken:
             self.suspect = update - 1 if broken.sampled else None
-            return "trust_region", f"update {update}: {broken}"
+            return "trust_region", f"update {update}: {broken.text}"
         self.progress = self.progress.after(rollout.after, line["clips"])
         if update % self.config.checkpoint_every == 0 or update == self.config.updates:
             self._checkpoint()
@@ -415,7 +416,7 @@ class _Run:
         return self._with_metrics(result)
 
     def _with_metrics(self, result: RunResult) -> RunResult:
-        return RunResult(**{**result.to_json(), "metrics_sha256": disk.file_sha256(self.metrics.path)})
+        return RunResult(**{**result.to_json(), "metrics_sha256": file_sha256(self.metrics.path)})
 
 
 class _Clock:

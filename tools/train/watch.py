@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -147,36 +148,36 @@ def assert_direction(groups: Sequence[TrainGroup], update: int) -> float:
     return value
 
 
-class Broken(str):
-    """Which declared limit an update broke; "" for none. `sampled`: the figure is of what the update sampled, and so of the
-    weights it started from; otherwise of its own steps."""
+@dataclass(frozen=True)
+class Broken:
+    """Which declared limit an update broke. `sampled`: the figure is of what the update sampled, and so of the weights it
+    started from; otherwise of its own steps."""
 
-    @property
-    def sampled(self) -> bool:
-        return not self.startswith("ratio_")
+    text: str
+    sampled: bool = True
 
 
-def breach(config: GspoConfig, line: Line, first: Line) -> Broken:
-    """Which declared limit this update broke.
+def breach(config: GspoConfig, line: Line, first: Line) -> Broken | None:
+    """Which declared limit this update broke; None for none.
 
     A limit on what answers look like (empty or cut share, length) counts only where the update is also further out than
     the run's first one, whose answers are the seed model's own.
     """
-    for name, limit in (("kl_mean", config.kl_max), ("ratio_p99", config.ratio_p99_max)):
+    for name, limit, sampled in (("kl_mean", config.kl_max, True), ("ratio_p99", config.ratio_p99_max, False)):
         if limit is not None and line.get(name) is not None and line[name] > limit:
-            return Broken(f"{name} {line[name]:.4g} is above the limit of {limit:g}")
+            return Broken(f"{name} {line[name]:.4g} is above the limit of {limit:g}", sampled)
     shares = (("empty_share", config.empty_share_max), ("truncated_share", config.truncated_share_max))
     for name, limit in shares:
         if limit is not None and line[name] is not None and line[name] > max(limit, first[name]):
             return Broken(f"{name} {line[name]:.3g} is above the limit of {limit:g}")
     ratio, start = line["length_ratio"], first["length_ratio"]
     if ratio is None:
-        return Broken()
+        return None
     if ratio < min(config.length_ratio_min, start):
         return Broken(f"length_ratio {ratio:.3g} is below the limit of {config.length_ratio_min:g}")
     if ratio > max(config.length_ratio_max, start):
         return Broken(f"length_ratio {ratio:.3g} is above the limit of {config.length_ratio_max:g}")
-    return Broken()
+    return None
 
 
 def diagnose(lines: Sequence[Line], config: GspoConfig) -> list[str]:

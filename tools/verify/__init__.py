@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from tools.files import file_sha256
 from tools.verify.intervals import recompute_interval
-from tools.verify.scores import file_sha256, recompute_scores
+from tools.verify.scores import recompute_scores
 
 __all__ = ["file_sha256", "recompute_interval", "recompute_scores"]

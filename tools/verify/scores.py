@@ -6,7 +6,6 @@ blocks, resampling and intervals are written here a second time.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -29,15 +28,6 @@ def require_jiwer() -> None:
     found = version("jiwer")
     if found.split(".")[0] != SUPPORTED:
         raise CheckError(f"jiwer {found} is installed, and scores are recomputed with {SUPPORTED}.x: install that.")
-
-
-def file_sha256(path: Path | str) -> str:
-    """sha256 of a file's bytes, as hex."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def read_rows(path: Path | str) -> Iterator[dict[str, Any]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
 from agent.ledger.chain import GENESIS, LEDGER
 from agent.ledger.evidence import Evidence, Finding, NotChecked, Rule, Violation
 from agent.ledger.records import check_payload
 from tools.errors import UsageError
+from tools.files import file_sha256
 
 
 def chain(e: Evidence) -> Iterator[Finding]:
@@ -32,7 +32,7 @@ def torn(e: Evidence) -> Iterator[Finding]:
         record = told.pop(path.name, None)
         if record is None:
             yield Violation(f"{path.name} was set aside and no recovery record says so", files=((path.name, None),))
-        elif hashlib.sha256(path.read_bytes()).hexdigest() != record.payload["details"]["sha256"]:
+        elif file_sha256(path) != record.payload["details"]["sha256"]:
             yield Violation(f"{path.name} is not the piece that was set aside", (record.seq,), ((path.name, None),))
     for name, record in told.items():
         yield Violation(f"{name} was set aside and is gone", (record.seq,), ((str(name), None),))

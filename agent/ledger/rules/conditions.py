@@ -78,19 +78,21 @@ def wished(e: Evidence) -> Iterator[Finding]:
 def _reward(e: Evidence, freeze: Record, frozen: dict[str, Any], brief: dict[str, Any]) -> Iterator[Finding]:
     """The frozen reward is the brief's, else the task's own; and, where the code is the same, its digest is its own."""
     from tools.errors import UsageError
-    from tools.reward import reward_from
+    from tools.reward import DEFAULTS, reward_from, reward_of_contract
 
     if e.profile is None:
         return
-    asked = brief.get("reward") or ("label_exact" if brief.get("task") == "label" else "cer")
-    told = {"name": frozen["name"], **(frozen.get("options") or {})}
+    asked = brief.get("reward") or DEFAULTS.get(str(brief.get("task")), DEFAULTS["asr"])
     try:
-        due, made = reward_from(asked, e.profile), reward_from(told, e.profile)
+        due, made = reward_from(asked, e.profile), reward_of_contract(frozen, e.profile)
     except UsageError as err:
         yield Violation(f"the contract's reward or the brief's cannot be: {err}", (freeze.seq,))
         return
     if (due.name, due.options) != (made.name, made.options):
-        yield Violation(f"reward: the brief says {asked!r}, the contract {told!r}", (freeze.seq,))
+        yield Violation(
+            f"reward: the brief says {asked!r}, the contract {dict(name=made.name, **made.options)!r}",
+            (freeze.seq,),
+        )
     elif freeze.code == code() and made.digest != frozen["digest"]:
         yield Violation("the contract's reward has another digest than its name and options give", (freeze.seq,))
 

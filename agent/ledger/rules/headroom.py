@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from agent.ledger.evidence import Evidence, Finding, NotChecked, Rule, Violation, near
+from agent.ledger.rowfiles import rollout_files
 
 WHERE = (("report/headroom.json", None),)
 FIGURES = ("greedy", "mean_sample", "oracle")
@@ -37,8 +38,7 @@ def rebuilt(e: Evidence) -> Iterator[Finding]:
         yield NotChecked("the figures of mining were not made again: the contract's normaliser is another one here")
         return
     clips = {str(c.get("id")): c for c in e.jsonl("data/clips.jsonl") or []}
-    parts = (details["subset"], f"{details['subset']}-more", f"{details['subset']}-deep")
-    answers = [a for part in parts for a in e.jsonl(f"rollouts/{part}.jsonl") or []]
+    answers = [a for name in rollout_files(details["subset"]) for a in e.jsonl(name) or []]
     if not clips or not answers:
         yield NotChecked("the figures of mining were not made again: the stored answers or texts are not here")
         return

@@ -32,12 +32,7 @@ from tools.train.watch import assert_direction, correlation
 NAN = float("nan")
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def answer(clip: str, i: int, text: str = "", finish: str = "stop") -> Answer:

@@ -21,13 +21,7 @@ from tools.train.learner import Learner, StepStats
 from tools.train.metrics import final_view, read_metrics
 from tools.train.prepare import TrainGroup
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def target(clip: Clip) -> tuple[int, ...]:

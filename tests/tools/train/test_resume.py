@@ -18,13 +18,7 @@ from tools.errors import CheckError
 from tools.train import checkpoint as disk
 from tools.train.metrics import MetricsFile, final_view, read_metrics
 
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -20,13 +20,7 @@ from tools.train.rollout import RolloutSource
 from tools.train.trainer import Interrupted
 from tools.train.watch import diagnose
 
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_training_raises_the_reward(tmp_path: Path) -> None:

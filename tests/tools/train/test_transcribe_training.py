@@ -27,17 +27,9 @@ from tools.train.config import GspoConfig, make_config
 from tools.train.metrics import final_view
 from tools.train.trainer import RunResult, train
 
-pytestmark = pytest.mark.speech
+pytestmark = [pytest.mark.speech, pytest.mark.usefixtures("one_thread")]
 
 FROZEN = ("mixer.gate.", "mixer.experts.", "lm_head.", "word_timestamp_", "diarization_model.")
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")

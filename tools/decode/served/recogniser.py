@@ -16,14 +16,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tools.audio.identity import clip_digest
+from tools.audio.identity import checked_digest
 from tools.audio.read import read_clip
 from tools.decode.served.client import Client, Endpoint
 from tools.decode.served.decoding import CHUNK, Decoding, Job, as_answers
 from tools.decode.served.journal import Journal
 from tools.decode.served.settings import Served, digest_of, seeds_for
 from tools.decode.served.wire import Choice, Reply, chat_messages, chat_settings, transcription_settings, wav_bytes
-from tools.errors import CheckError, ProviderError, UsageError
+from tools.errors import ProviderError, UsageError
 from tools.rows import Answer, Clip
 
 Progress = Callable[[int, int], None]
@@ -195,11 +195,7 @@ class ServedRecogniser:
     async def ask(self, client: Client, job: Job, at: Endpoint | None = None) -> tuple[Reply, str]:
         """One request, past the journal. Returns the reply and the digest of the audio that was sent."""
         wave = await asyncio.to_thread(self.read, job.clip)
-        audio = clip_digest(wave)
-        if job.clip.audio_sha256 and audio != job.clip.audio_sha256:
-            raise CheckError(
-                f"the audio of clip {job.clip.id} ({job.clip.audio}) changed since it was checked: restore it"
-            )
+        audio = checked_digest(job.clip, wave)
         wav, what = wav_bytes(wave), f"clip {job.clip.id}"
         if not self.can_sample:
             form = transcription_settings(self.served, job.instruction, job.limit, job.clip.lang)
